@@ -1,0 +1,52 @@
+# Two commands do everything on a machine that has Python 3.11 or newer and make:
+#   make reproduce   the paper's experiments, in tables and figures
+#   make test        the whole test suite
+# `make lint` checks style, types and layers; `make figures` draws the figures of the documentation anew.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+.PHONY: reproduce test lint figures clean
+
+reproduce: $(VENV)/.installed
+	@echo "Pathworld: the paper's tables beside ours, and its figures ..."
+	@$(BIN)/multihorizon pathworld --out reproduced/pathworld
+	@echo
+	@echo "The discount that the published Atari agents act by ..."
+	@$(BIN)/multihorizon discount --out reproduced/discount
+
+test: $(VENV)/.installed-dev
+	@echo "Running the tests ..."
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+figures: $(VENV)/.installed
+	$(BIN)/multihorizon pathworld --out docs/figures
+	$(BIN)/multihorizon discount --out docs/figures
+	rm docs/figures/*.json
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("multihorizon needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + "; name another with make PYTHON=python3.12")'
+	@echo "Making the virtual environment $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Installing multihorizon into $(VENV) ..."
+	@$(INSTALL) .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Installing multihorizon and its test tools into $(VENV) ..."
+	@$(INSTALL) '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) reproduced

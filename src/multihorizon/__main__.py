@@ -1,0 +1,3 @@
+from multihorizon.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,91 @@
+"""The command line. Nothing heavy is imported before a command needs it, so that --help answers at once."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from multihorizon import __version__
+from multihorizon.cli import discount, pathworld, preferences
+from multihorizon.errors import InputError, one_of
+
+COMMANDS = {"pathworld": pathworld, "discount": discount, "preferences": preferences}
+
+EXAMPLES = """\
+examples:
+  multihorizon pathworld --out figures          the paper's Pathworld tables and figures
+  multihorizon discount                         the discount that the published Atari agents really act by
+  multihorizon discount --grid minimax --heads 3 --gamma-cap 0.997 --t-max 300
+  multihorizon preferences --discount quasi-hyperbolic:0.7,0.99
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose errors are one line, and name the nearest option."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")
+
+
+def parser() -> Parser:
+    top = Parser(
+        prog="multihorizon",
+        description="Reinforcement learning in which time preference is a choice.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"multihorizon {__version__}")
+    commands = top.add_subparsers(metavar="COMMAND", dest="command")
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(
+            name,
+            help=command.SUMMARY,
+            description=command.DESCRIPTION,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_arguments(sub)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0, or 2 where what was asked for cannot be done, said in one line."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    top = parser()
+    try:
+        if not arguments:
+            top.print_help()
+            return 0
+        if not arguments[0].startswith("-"):
+            one_of("command", arguments[0], COMMANDS)
+        options, unknown = top.parse_known_args(arguments)
+        for word in unknown:
+            refuse(options.command, word)
+        COMMANDS[options.command].run(options)
+        return 0
+    except InputError as problem:
+        print(f"multihorizon: {problem}", file=sys.stderr)
+    except BrokenPipeError:  # whoever read our output, as `head` does, has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it on leaving
+        return 0
+    except OSError as problem:
+        print(f"multihorizon: {problem.filename or ''}: {problem.strerror or problem}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("multihorizon: interrupted", file=sys.stderr)
+        return 130
+    return 2
+
+
+def refuse(command: str, word: str) -> NoReturn:
+    """An option that the command does not have."""
+    if word.startswith("-"):
+        scratch = Parser()
+        COMMANDS[command].add_arguments(scratch)
+        one_of(
+            f"option of {command}",
+            word.partition("=")[0],
+            [o for o in scratch._option_string_actions if o.startswith("--")],
+        )
+    raise InputError(f"'{word}' is not understood (see multihorizon {command} --help)")

@@ -1,0 +1,151 @@
+"""Priors made of others: observed hazards (a mixture of point masses) and mixtures of any priors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy import special
+
+from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, times
+from multihorizon.errors import InputError
+
+CHUNK = 2_000_000  # terms of an [atoms, times] table held at once
+
+
+def _probabilities(weights: Sequence[float] | np.ndarray, count: int, of: str) -> np.ndarray:
+    array = np.asarray(weights, dtype=float)
+    if array.size == 0:
+        return np.full(count, 1 / count)
+    if array.shape != (count,) or not np.all(array >= 0) or abs(array.sum() - 1) > 1e-9:
+        raise InputError(f"the weights of {of} must be {count} non-negative numbers that add up to 1")
+    return array
+
+
+def _posterior_mean(log_weights: np.ndarray, rates: np.ndarray) -> Values:
+    """Σ wᵢ λᵢ / Σ wᵢ over the first axis, from ln wᵢ. A hazard of ∞ whose weight is gone does not count."""
+    weights = special.softmax(log_weights, axis=0)
+    return np.sum(np.multiply(weights, rates, out=np.zeros_like(weights), where=weights > 0), axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples(Prior):
+    """Observed hazards, each as likely as its weight (all alike unless given)."""
+
+    rates: Sequence[float] | np.ndarray
+    weights: Sequence[float] | np.ndarray = ()
+
+    def __post_init__(self) -> None:
+        rates = np.atleast_1d(np.asarray(self.rates, dtype=float))
+        if rates.ndim != 1 or rates.size == 0 or not np.all((rates >= 0) & np.isfinite(rates)):
+            raise InputError("observed hazards must be one or more finite numbers of at least 0")
+        masses = _probabilities(self.weights, len(rates), "observed hazards")
+        order = np.argsort(rates)
+        order = order[masses[order] > 0]
+        object.__setattr__(self, "rates", rates[order])
+        object.__setattr__(self, "weights", masses[order])
+
+    @property
+    def atoms(self) -> Atoms:
+        return Atoms(np.asarray(self.rates), np.asarray(self.weights))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return float(self.rates[0]), float(self.rates[-1])
+
+    @property
+    def mean(self) -> float:
+        return float(self.atoms.rates @ self.atoms.masses)
+
+    def density(self, rate: ArrayLike) -> Values:
+        return np.zeros(np.shape(rate))[()]
+
+    def cdf(self, rate: ArrayLike) -> Values:
+        cumulative = np.concatenate([[0.0], np.cumsum(self.weights)])
+        return cumulative[np.searchsorted(self.rates, rate, side="right")]
+
+    def quantile(self, probability: ArrayLike) -> Values:
+        cumulative = np.cumsum(self.weights)
+        found = np.searchsorted(cumulative, np.asarray(probability) - 1e-15)  # sums of weights round
+        return self.atoms.rates[np.minimum(found, len(cumulative) - 1)]
+
+    def _log_terms(self, t: np.ndarray) -> Float[np.ndarray, "n t"]:
+        return np.log(self.weights)[:, None] - np.multiply.outer(self.atoms.rates, t)
+
+    def _chunks(self, t: ArrayLike) -> list[np.ndarray]:
+        flat = times(t).reshape(-1)
+        return np.array_split(flat, max(1, len(self.rates) * flat.size // CHUNK))
+
+    def log_survival(self, t: ArrayLike) -> Values:
+        parts = [special.logsumexp(self._log_terms(part), axis=0) for part in self._chunks(t)]
+        return np.concatenate(parts).reshape(np.shape(t))[()]
+
+    def hazard_rate(self, t: ArrayLike) -> Values:
+        parts = [_posterior_mean(self._log_terms(part), self.atoms.rates[:, None]) for part in self._chunks(t)]
+        return np.concatenate(parts).reshape(np.shape(t))[()]
+
+
+@dataclass(frozen=True)
+class Mixture(Prior):
+    """One of several beliefs holds, each with its weight (all alike unless given)."""
+
+    components: Sequence[Prior]
+    weights: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.components) == 0:
+            raise InputError("a mixture needs one or more priors")
+        weights = _probabilities(self.weights, len(self.components), "a mixture")
+        held = [(c, float(w)) for c, w in zip(self.components, weights, strict=True) if w > 0]
+        object.__setattr__(self, "components", tuple(c for c, _ in held))
+        object.__setattr__(self, "weights", tuple(w for _, w in held))
+
+    def _average(self, of_components: list[Values]) -> Values:
+        return np.tensordot(np.asarray(self.weights), np.stack(of_components), 1)[()]
+
+    @property
+    def atoms(self) -> Atoms:
+        parts = [c.atoms for c in self.components]
+        masses = [w * part.masses for w, part in zip(self.weights, parts, strict=True)]
+        return Atoms(np.concatenate([part.rates for part in parts]), np.concatenate(masses))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return min(c.support[0] for c in self.components), max(c.support[1] for c in self.components)
+
+    @property
+    def mean(self) -> float:
+        return float(sum(w * c.mean for w, c in zip(self.weights, self.components, strict=True)))
+
+    def density(self, rate: ArrayLike) -> Values:
+        return self._average([c.density(rate) for c in self.components])
+
+    def cdf(self, rate: ArrayLike) -> Values:
+        return self._average([c.cdf(rate) for c in self.components])
+
+    def quantile(self, probability: ArrayLike) -> Values:
+        u = np.asarray(probability, dtype=float)
+        each = np.stack([np.asarray(c.quantile(u)) for c in self.components])
+        low, high = each.min(axis=0), each.max(axis=0)  # the mixture's quantile lies between its parts'
+        for _ in range(200):
+            middle = np.where(np.isinf(high), 2 * low + 1, low / 2 + high / 2)
+            enough = self.cdf(middle) >= u
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high[()]
+
+    def sample(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " {size}"]:
+        counts = rng.multinomial(size, self.weights)
+        drawn = [c.sample(rng, int(count)) for c, count in zip(self.components, counts, strict=True)]
+        return rng.permutation(np.concatenate(drawn))
+
+    def _log_terms(self, t: ArrayLike) -> np.ndarray:
+        log_weights = np.log(self.weights)
+        return np.stack([w + c.log_survival(t) for w, c in zip(log_weights, self.components, strict=True)])
+
+    def log_survival(self, t: ArrayLike) -> Values:
+        return special.logsumexp(self._log_terms(t), axis=0)
+
+    def hazard_rate(self, t: ArrayLike) -> Values:
+        rates = np.stack([np.asarray(c.hazard_rate(t)) for c in self.components])
+        return _posterior_mean(self._log_terms(t), rates)

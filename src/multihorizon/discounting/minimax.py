@@ -1,0 +1,173 @@
+"""The minimax grid: the γ's and non-negative weights whose discount has the smallest largest error.
+
+The best sum of H exponentials is not a convex problem, but two facts make it tractable. Its error falls fast with
+H, so that growing the set a head at a time, each new one tried in every gap, starts each search near its end. And
+around a set of heads the error is nearly linear in small moves of ln λ and of the weights, so that the best move
+is a linear program (sequential linear programming with a trust region). Least squares first, since it is smooth.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import least_squares, linprog
+
+from multihorizon.discounting.discount import Discount
+from multihorizon.discounting.horizons import Horizons
+from multihorizon.errors import at_least, inside
+
+MOST_RATE = 40.0  # e^{-40} is 0 to a float's precision from the first step on
+GOOD_ENOUGH = 1e-7  # float32 values cannot tell a better discount apart
+FITTED_TIMES = 250
+SMALLEST_GAIN = 1e-6  # relative; below it another head does not help
+
+
+class Heads(NamedTuple):
+    """Σ wᵢ e^{-λᵢ t} as the search sees it."""
+
+    log_rates: Float[np.ndarray, " H"]
+    weights: Float[np.ndarray, " H"]
+
+    def terms(self, t: np.ndarray) -> Float[np.ndarray, "T H"]:
+        return np.exp(-np.multiply.outer(t, np.exp(self.log_rates)))
+
+    def slopes(self, t: np.ndarray) -> Float[np.ndarray, "T H"]:
+        """∂(wᵢ e^{-λᵢ t}) / ∂ ln λᵢ."""
+        return -np.multiply.outer(t, np.exp(self.log_rates)) * self.terms(t) * self.weights
+
+    def error(self, t: np.ndarray, target: np.ndarray) -> float:
+        return float(np.abs(self.terms(t) @ self.weights - target).max())
+
+
+class Problem(NamedTuple):
+    t: Float[np.ndarray, " T"]
+    target: Float[np.ndarray, " T"]
+    low: float  # of ln λ: the cap on γ
+    high: float
+
+
+def minimax_grid(discount: Discount, heads: int, gamma_cap: float, t_max: int) -> Horizons:
+    """The `heads` discount factors γ ≤ `gamma_cap` and weights ≥ 0 that minimise max |Σ wᵢ γᵢ^t - d(t)|, t = 0..t_max.
+
+    Under a cap a few heads often reach the best that any number can; the others then have weight 0 and lie in
+    between, for an agent to learn from but not to act by.
+    """
+    heads = at_least("the number of heads", heads, 1)
+    cap = inside("the cap on γ", gamma_cap, 0, 1)
+    every_step = np.arange(at_least("t_max", t_max, 1) + 1)
+    wanted = np.asarray(discount(every_step))
+    chosen = np.unique(np.round(np.geomspace(1, t_max + 1, FITTED_TIMES)).astype(int)) - 1
+    low = min(np.log(-np.log(cap)), np.log(MOST_RATE))
+    while True:
+        problem = Problem(every_step[chosen].astype(float), wanted[chosen], low, np.log(MOST_RATE))
+        best = _grow(problem, heads)
+        missed = np.abs(best.terms(every_step) @ best.weights - wanted)
+        worst = int(np.argmax(missed))
+        if missed[worst] <= best.error(problem.t, problem.target) * 1.001 + GOOD_ENOUGH / 10 or worst in chosen:
+            return _as_horizons(best, heads, cap)
+        chosen = np.union1d(chosen, worst)  # the error peaks between two fitted times: fit there too
+
+
+def _grow(problem: Problem, heads: int) -> Heads:
+    best = Heads(np.empty(0), np.empty(0))
+    error = best.error(problem.t, problem.target)
+    for _ in range(heads):
+        edges = np.concatenate([[problem.low], np.sort(best.log_rates), [problem.high]])
+        gaps = (edges[1:] + edges[:-1]) / 2
+        starts = [Heads(np.append(best.log_rates, gap), np.append(best.weights, 1e-3)) for gap in gaps]
+        fitted = [_least_squares(problem, start) for start in starts]
+        candidate = _descend(problem, min(fitted, key=lambda h: h.error(problem.t, problem.target)))
+        new_error = candidate.error(problem.t, problem.target)
+        if new_error > error * (1 - SMALLEST_GAIN):
+            break
+        best, error = candidate, new_error
+        if error < GOOD_ENOUGH:
+            break
+    return best
+
+
+def _least_squares(problem: Problem, start: Heads) -> Heads:
+    count = len(start.weights)
+
+    def heads(x: np.ndarray) -> Heads:
+        return Heads(x[:count], np.exp(x[count:]))
+
+    def residual(x: np.ndarray) -> np.ndarray:
+        return heads(x).terms(problem.t) @ heads(x).weights - problem.target
+
+    def jacobian(x: np.ndarray) -> np.ndarray:
+        h = heads(x)
+        return np.concatenate([h.slopes(problem.t), h.terms(problem.t) * h.weights], axis=1)
+
+    lower = np.concatenate([np.full(count, problem.low), np.full(count, -30.0)])
+    upper = np.concatenate([np.full(count, problem.high), np.full(count, 5.0)])
+    x = np.concatenate([start.log_rates, np.log(np.maximum(start.weights, 1e-6))])
+    margin = 1e-9 * (upper - lower)
+    found = least_squares(
+        residual,
+        np.clip(x, lower + margin, upper - margin),
+        jacobian,
+        (lower, upper),
+        xtol=1e-15,
+        ftol=1e-14,
+        gtol=1e-15,
+        max_nfev=200,
+    )
+    return heads(found.x)
+
+
+def _descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
+    """Sequential linear programming on the largest error."""
+    count = len(heads.weights)
+    error = heads.error(problem.t, problem.target)
+    radius = 0.3
+    objective = np.append(np.zeros(2 * count), 1.0)
+    for _ in range(steps):
+        # Everything is measured in units of the present error, so that the program is well scaled however small it is.
+        residual = (problem.target - heads.terms(problem.t) @ heads.weights) / error
+        columns = np.concatenate([heads.terms(problem.t), heads.slopes(problem.t)], axis=1)
+        unit = error / np.maximum(np.abs(columns).max(axis=0), 1e-300)
+        move = columns * unit / error
+        ceiling = -np.ones((len(problem.t), 1))
+        lower = np.concatenate([-heads.weights, np.maximum(-radius, problem.low - heads.log_rates)]) / unit
+        upper = np.concatenate(
+            [np.full(count, np.inf), np.minimum(radius, problem.high - heads.log_rates) / unit[count:]]
+        )
+        solved = linprog(
+            objective,
+            A_ub=np.block([[move, ceiling], [-move, ceiling]]),
+            b_ub=np.concatenate([residual, -residual]),
+            bounds=np.stack([np.append(lower, 0.0), np.append(upper, np.inf)], axis=1),
+            method="highs",
+        )
+        if solved.x is None:  # the solver can give up where heads coincide: what is reached stands
+            break
+        step = solved.x[:-1] * unit
+        predicted = error * solved.x[-1]
+        candidate = Heads(
+            np.clip(heads.log_rates + step[count:], problem.low, problem.high),
+            np.maximum(heads.weights + step[:count], 0),
+        )
+        new_error = candidate.error(problem.t, problem.target)
+        share = (error - new_error) / max(error - predicted, 1e-300)  # of the promised gain, what came
+        converged = predicted > error * (1 - 1e-7)
+        if new_error < error:
+            heads, error = candidate, new_error
+        radius = min(2 * radius, 4.0) if share > 0.5 else radius / 2.5 if share < 0.25 else radius
+        if converged or radius < 1e-9 or error < 1e-15:
+            break
+    return heads
+
+
+def _as_horizons(best: Heads, heads: int, cap: float) -> Horizons:
+    used = best.weights > 1e-12
+    log_rates, weights = best.log_rates[used], best.weights[used]
+    gammas = np.minimum(np.exp(-np.exp(log_rates)), cap)
+    gammas[gammas < 1e-15] = 0.0
+    while len(gammas) < heads:  # spare heads: the middle, in log effective horizon, of the widest gap
+        spread = np.log(np.concatenate([[1.0], 1 / (1 - np.unique(gammas)), [1 / (1 - cap)]]))
+        widest = int(np.argmax(np.diff(spread)))
+        horizon = np.exp((spread[widest] + spread[widest + 1]) / 2)
+        gammas, weights = np.append(gammas, 1 - 1 / horizon), np.append(weights, 0.0)
+    order = np.argsort(gammas)
+    return Horizons(gammas[order], weights[order])

@@ -1,0 +1,38 @@
+"""Errors for people: one line that says what is wrong, what is allowed and what to do."""
+
+import difflib
+import math
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """A value the caller gave cannot be used. The command line prints the message and exits with status 2."""
+
+
+def one_of(what: str, name: str, allowed: Iterable[str]) -> str:
+    """`name` if it is allowed; otherwise an error that names the nearest right one."""
+    names = list(allowed)
+    if name in names:
+        return name
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    raise InputError(f"unknown {what} '{name}'{hint}; allowed: {', '.join(names)}")
+
+
+def positive(name: str, value: float) -> float:
+    if not (value > 0 and math.isfinite(value)):
+        raise InputError(f"{name} must be a positive number, got {value:g}")
+    return float(value)
+
+
+def at_least(name: str, value: int, least: int) -> int:
+    if value != int(value) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value:g}")
+    return int(value)
+
+
+def inside(name: str, value: float, low: float, high: float) -> float:
+    """`value` if it lies in the open interval (low, high)."""
+    if not low < value < high:
+        raise InputError(f"{name} must lie in ({low:g}, {high:g}), got {value:g}")
+    return float(value)

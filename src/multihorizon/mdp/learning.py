@@ -1,0 +1,60 @@
+"""Tabular Q-learning over many horizons at once: one stream of experience, a table for each γ."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from multihorizon.errors import InputError, at_least
+from multihorizon.mdp.model import HazardousMDP
+
+RATE_POWER = 0.8  # step size 1 / visits^0.8: fast, and sure to converge (Even-Dar & Mansour, 2003)
+MOST_STEPS = 100_000
+
+
+def q_learning(
+    mdp: HazardousMDP, gammas: ArrayLike, start: int, episodes: int, rng: np.random.Generator
+) -> Float[np.ndarray, "S A H"]:
+    """Watkins' Q-learning under uniformly random behaviour, in the MDP without its hazard or discount.
+
+    Each head bootstraps with its own greedy action and its own γ. An episode's steps are learned from last to first
+    (Lin, 1992), so that a reward is felt at the start of a long path in one episode rather than in as many as the
+    path has steps.
+    """
+    gammas = np.asarray(gammas, dtype=float)
+    if gammas.ndim != 1 or gammas.size == 0 or not np.all((gammas >= 0) & (gammas <= 1)):
+        raise InputError("Q-learning needs one or more discount factors γ in [0, 1]")
+    values = np.zeros((mdp.states, mdp.actions, len(gammas)))
+    visits = np.zeros((mdp.states, mdp.actions))
+    for episode in _episodes(mdp, start, at_least("the number of episodes", episodes, 1), rng):
+        for state, action, following in reversed(episode):
+            visits[state, action] += 1
+            rate = visits[state, action] ** -RATE_POWER
+            ahead = values[following].max(axis=0) if following >= 0 else 0.0
+            target = mdp.rewards[state, action] + gammas * ahead  # r + γ max_a' Q_γ(s', a')  [H]
+            values[state, action] += rate * (target - values[state, action])
+    return values
+
+
+def _episodes(
+    mdp: HazardousMDP, start: int, episodes: int, rng: np.random.Generator
+) -> Iterator[list[tuple[int, int, int]]]:
+    """(state, action, next state or -1) of each episode in turn; all are walked side by side, since none learns."""
+    states = np.full(episodes, start)
+    walked = []
+    while np.any(states >= 0):
+        actions = rng.integers(mdp.actions, size=episodes)
+        going = states >= 0
+        following = np.full(episodes, -1)
+        following[going] = mdp.draw_next(states[going], actions[going], rng)
+        walked.append(np.stack([states, actions, following]))
+        states = following
+        if len(walked) > MOST_STEPS:
+            raise InputError(
+                f"an episode is still going after {MOST_STEPS} steps; Q-learning here needs a task that ends"
+            )
+    steps = np.stack(walked, axis=-1)  # [3, episodes, T]
+    for episode in range(episodes):
+        alive = steps[0, episode] >= 0
+        yield list(zip(*steps[:, episode, alive].tolist(), strict=True))

@@ -1,0 +1,49 @@
+"""Episodes of a hazardous MDP, with a hazard drawn for each."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from multihorizon.errors import InputError, at_least
+from multihorizon.mdp.model import HazardousMDP, Policy
+
+MOST_STEPS = 1_000_000
+
+
+class Estimate(NamedTuple):
+    """A mean over episodes, and its standard error."""
+
+    mean: float
+    standard_error: float
+
+
+def simulate(
+    mdp: HazardousMDP, policy: Policy, state: int, action: int, episodes: int, rng: np.random.Generator
+) -> Estimate:
+    """Q^{H,d}_π(state, action) as the mean of Σ d(t) R(s_t, a_t) over episodes, each with its own λ ~ H."""
+    policy = mdp.check_policy(policy)
+    episodes = at_least("the number of episodes", episodes, 2)
+    returns = np.zeros(episodes)
+    alive = np.arange(episodes)
+    survive = np.exp(-mdp.hazard.sample(rng, episodes))  # a step's chance, P_λ = e^{-λ} P
+    states, actions = np.full(episodes, state), np.full(episodes, action)
+    for t in range(MOST_STEPS):
+        returns[alive] += mdp.discount(float(t)) * mdp.rewards[states, actions]
+        lives = rng.random(len(alive)) < survive
+        following = mdp.draw_next(states, actions, rng)
+        going = lives & (following >= 0)
+        alive, survive, states = alive[going], survive[going], following[going]
+        if len(alive) == 0:
+            return Estimate(float(returns.mean()), float(returns.std(ddof=1) / np.sqrt(episodes)))
+        actions = choose(policy, states, rng)
+    raise InputError(f"episodes are still going after {MOST_STEPS} steps; give the task an end or a hazard")
+
+
+def choose(policy: Policy, states: Int[np.ndarray, " N"], rng: np.random.Generator) -> Int[np.ndarray, " N"]:
+    """An action a ~ π(· | s) for each state."""
+    uniforms = rng.random(len(states))
+    if policy.max(axis=1).min() == 1:
+        return policy.argmax(axis=1)[states]
+    passed = uniforms[:, None] >= np.cumsum(policy, axis=1)[states]
+    return np.minimum(passed.sum(axis=1), policy.shape[1] - 1)

@@ -1,0 +1,200 @@
+"""The command line as a person and as a machine use it."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from multihorizon.cli import main
+
+LINES = """
+import math
+def slow(t): return 1 / (1 + math.sqrt(t))
+def triangle(x): return max(0.0, 1 - abs(x / 0.1 - 1)) / 0.1
+def half(x): return math.exp(-x) / 2
+not_a_function = 3
+"""
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_help_answers_in_under_half_a_second() -> None:
+    def once(*arguments: str) -> float:
+        begun = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "multihorizon", *arguments], capture_output=True, text=True, check=True
+        )
+        assert "usage: multihorizon" in done.stdout
+        return time.perf_counter() - begun
+
+    for command in ([], ["pathworld"], ["discount"], ["preferences"]):
+        assert min(once(*command, "--help") for _ in range(3)) < 0.5
+
+
+def test_nothing_heavy_is_imported_for_help() -> None:
+    script = (
+        "import sys, multihorizon.cli as c\n"
+        "try: c.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print({'numpy', 'scipy', 'matplotlib', 'rich', 'jax'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("set()")
+
+
+def test_no_arguments_show_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "COMMAND" in capsys.readouterr().out
+
+
+def test_discount_shows_that_the_published_grid_is_not_hyperbolic(capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_json(capsys, "discount")
+    assert result["max_error"] == pytest.approx(0.249, abs=5e-4)
+    assert result["max_error_at"] == 173
+    assert len(result["gammas"]) == len(result["weights"]) == 10
+    at = result["times"].index(100)
+    assert (round(result["wanted"][at], 2), round(result["reached"][at], 2)) == (0.50, 0.27)
+    main(["discount"])
+    text = capsys.readouterr().out
+    for shown in ("0.273", "0.98917", "largest error 0.2494, at t = 173", "minimax grid, 3 heads", "0.1918"):
+        assert shown in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [
+        (["--grid", "minimax", "--heads", "3", "--gamma-cap", "0.997", "--t-max", "300"], 0.0042),
+        (["--grid", "gauss", "--heads", "5"], 0.0015),
+        (["--prior", "gamma:0.01,3", "--grid", "gauss", "--heads", "8"], 0.0015),
+        (["--discount", "quasi-hyperbolic:0.8,0.95", "--grid", "minimax", "--heads", "2"], 1e-6),
+        (["--discount", "quasi_hyperbolic:delta=0.95,beta=0.8", "--grid", "minimax", "--heads", "2"], 1e-6),
+        (["--discount", "exponential:0.9", "--grid", "gauss"], 1e-9),
+        (
+            [
+                "--prior",
+                "exponential",
+                "--prior",
+                "dirac:0.1",
+                "--mix",
+                "0.7",
+                "0.3",
+                "--grid",
+                "gauss",
+                "--heads",
+                "20",
+            ],
+            0.01,
+        ),
+        (["--discount", "generalized-hyperbolic", "--k", "0.02", "--grid", "gauss"], 0.002),
+        (["--discount", "none", "--grid", "gauss"], 1e-12),
+    ],
+)
+def test_discount_for_any_prior_and_grid(capsys: pytest.CaptureFixture[str], arguments: list[str], most: float) -> None:
+    result = run_json(capsys, "discount", *arguments)
+    assert result["max_error"] <= most
+    assert {"gammas", "weights", "max_error", "max_error_at"} <= set(result)
+
+
+def test_discounts_and_priors_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(LINES)
+    (tmp_path / "seen.txt").write_text("0.01, 0.02\n0.5\n")
+    own = run_json(
+        capsys, "discount", "--discount", f"function:{tmp_path}/mine.py:slow", "--grid", "minimax", "--t-max", "50"
+    )
+    assert own["wanted"][1] == pytest.approx(0.5)
+    dense = run_json(capsys, "discount", "--prior", f"density:{tmp_path}/mine.py:triangle", "--grid", "gauss")
+    assert dense["max_error"] < 0.01
+    seen = run_json(
+        capsys, "discount", "--prior", f"samples:{tmp_path}/seen.txt", "--grid", "minimax", "--gamma-cap", "0.995"
+    )
+    assert seen["max_error"] < 1e-6
+
+
+def test_discount_writes_its_figure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["discount", "--out", str(tmp_path / "deep" / "er")]) == 0
+    assert "discount.png" in capsys.readouterr().out
+    assert (tmp_path / "deep/er/discount.png").stat().st_size > 10_000
+    assert json.loads((tmp_path / "deep/er/discount.json").read_text())["grid"] == "paper"
+
+
+def test_preferences(capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_json(capsys, "preferences")
+    assert [result["offers"][wait]["taken"] for wait in ("0", "365")] == ["sooner", "later"]
+    assert result["reverses_at"] == pytest.approx(5)
+    patient = run_json(capsys, "preferences", "--discount", "exponential:0.99")
+    assert [patient["offers"][wait]["taken"] for wait in ("0", "365")] == ["later", "later"]
+    assert patient["reverses_at"] is None
+    main(["preferences", "--k", "1"])
+    text = capsys.readouterr().out
+    assert "reverses at a wait of 9" in text
+    assert "does not reverse" in text
+
+
+def test_pathworld_prints_tables_and_writes_figures(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("multihorizon.experiments.pathworld.JUDGING_EPISODES", 2000)
+    monkeypatch.setattr("multihorizon.experiments.pathworld.LEARNING_EPISODES", 300)
+    tables = run_json(capsys, "pathworld", "--out", str(tmp_path))
+    assert list(tables) == ["matching_prior", "wrong_k", "uniform_hazard", "gamma_max"]
+    row = tables["matching_prior"]["gamma=0.975"]
+    assert row["paper"] == 0.566
+    assert row["ours"] == pytest.approx(0.566, abs=5e-4)
+    assert set(row) == {"paper", "ours", "learned"}
+    assert len(list(tmp_path.glob("*.png"))) == 10
+    assert main(["pathworld"]) == 0
+    text = capsys.readouterr().out
+    assert "γ=0.975" in text
+    assert "--out DIR" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("discount --gamma-cap 1", "the cap on γ must lie in (0, 1), got 1"),
+        ("discount --gamma-cap -0.5", "the cap on γ must lie in (0, 1)"),
+        ("discount --k 0", "k must be a positive number, got 0"),
+        ("discount --k -1", "k must be a positive number, got -1"),
+        ("discount --k abc", "--k: invalid float value: 'abc'"),
+        ("discount --heads 0", "--heads must be a whole number of at least 1, got 0"),
+        ("discount --t-max -5", "--t-max must be a whole number of at least 1, got -5"),
+        ("discount --grid gaus", "unknown grid 'gaus' (did you mean 'gauss'?); allowed: paper, gauss, minimax"),
+        ("discount --prior exponentail", "unknown prior 'exponentail' (did you mean 'exponential'?)"),
+        ("discount --discount hyprbolic", "unknown discount 'hyprbolic' (did you mean 'hyperbolic'?)"),
+        ("discount --discount quasi-hyperbolic:0.7,x", "the delta of quasi-hyperbolic must be a number, got 'x'"),
+        ("discount --discount hyperbolic:1,2", "hyperbolic takes k; got 1,2"),
+        ("discount --discount exponential --k 1", "--k means nothing to exponential; it takes gamma"),
+        ("discount --discount hyperbolic --prior dirac", "either --discount or --prior, not both"),
+        ("discount --prior samples", "samples needs a file"),
+        ("discount --prior samples:nowhere.txt", "nowhere.txt: No such file"),
+        ("discount --prior density:{tmp}/mine.py:half", "must integrate to 1 over (0, inf), but integrates to 0.5"),
+        ("discount --prior density:{tmp}/mine.py:absent", "has no function absent"),
+        ("discount --prior density:{tmp}/mine.py:not_a_function", "has no function not_a_function"),
+        ("discount --discount function:{tmp}/mine.py:slow", "use --grid minimax"),
+        ("discount --mix 0.5", "--mix weighs several --prior"),
+        ("discount --prior dirac --prior dirac --mix 0.5 0.6", "add up to 1"),
+        ("discount --head 3", "unknown option of discount '--head' (did you mean '--heads'?)"),
+        ("discount 3", "'3' is not understood"),
+        ("preferences --wait -1", "--wait must be a whole number of at least 1, got -1"),
+        ("preferences --delay -1", "the delay must be a positive number, got -1"),
+        ("preferences --sooner 0", "the sooner reward must be a positive number"),
+        ("pathwrld", "unknown command 'pathwrld' (did you mean 'pathworld'?)"),
+        ("pathworld --seed x", "--seed: invalid int value"),
+        ("discount --out {tmp}/mine.py/under", "mine.py"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(
+    line: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(LINES)
+    assert main(line.replace("{tmp}", str(tmp_path)).split()) == 2
+    said = capsys.readouterr().err.strip()
+    assert words in said
+    assert said.startswith("multihorizon: ")
+    assert "\n" not in said

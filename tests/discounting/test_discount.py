@@ -1,0 +1,63 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multihorizon.discounting import discount
+from multihorizon.discounting.hazard import Gamma, Samples
+
+T = np.array([0.0, 1.0, 2.0, 10.0, 365.0])
+
+
+def test_each_is_its_formula() -> None:
+    np.testing.assert_allclose(discount.exponential(0.9)(T), 0.9**T)
+    np.testing.assert_allclose(discount.hyperbolic(0.05)(T), 1 / (1 + 0.05 * T))
+    np.testing.assert_allclose(discount.generalised_hyperbolic(0.05, 2.5)(T), (1 + 0.05 * T) ** -2.5)
+    np.testing.assert_allclose(discount.quasi_hyperbolic(0.7, 0.99)(T), np.where(T == 0, 1, 0.7 * 0.99**T))
+    np.testing.assert_allclose(discount.uniform(0.1)(T[1:]), (1 - np.exp(-0.1 * T[1:])) / (0.1 * T[1:]))
+    assert discount.none()(T).tolist() == [1] * len(T)
+    assert discount.exponential(0.0)(T).tolist() == [1, 0, 0, 0, 0]
+
+
+def test_from_a_prior_is_its_survival() -> None:
+    for prior in (Gamma(0.1, 0.5), Samples([0.1, 0.2])):
+        np.testing.assert_array_equal(discount.from_prior(prior)(T), prior.survival(T))
+
+
+def test_from_a_function_takes_scalars_and_arrays() -> None:
+    d = discount.from_function(lambda t: 1.0 if t < 3 else 0.5)
+    assert d(2) == 1.0
+    assert d([1, 2, 3]).tolist() == [1, 1, 0.5]
+    assert d.prior is None
+
+
+@given(st.sampled_from(["exponential", "quasi", "uniform", "hyperbolic"]), st.integers(0, 2000))
+def test_no_discount_is_slower_than_it_says(name: str, t: int) -> None:
+    d = {
+        "exponential": discount.exponential(0.97),
+        "quasi": discount.quasi_hyperbolic(0.7, 0.98),
+        "uniform": discount.uniform(0.1),
+        "hyperbolic": discount.hyperbolic(0.01),
+    }[name]
+    assert d(t) <= d.bound * d.slowest_gamma**t * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: discount.hyperbolic(0.0), "k must be a positive number"),
+        (lambda: discount.exponential(1.1), r"γ must lie in \[0, 1\]"),
+        (lambda: discount.quasi_hyperbolic(0.0, 0.9), "β must lie"),
+        (lambda: discount.quasi_hyperbolic(0.5, 1.0), "δ must lie"),
+        (lambda: discount.uniform(-1.0), "k must be a positive number"),
+        (lambda: discount.hyperbolic(1.0)(-2.0), "a time must be at least 0, got -2"),
+        (lambda: discount.from_function(lambda t: t), "must start at a positive number"),
+        (lambda: discount.from_function(lambda t: 1 + t)(5.0), r"between 0 and d\(0\) = 1, but d\(5\) = 6"),
+        (lambda: discount.from_function(lambda t: math.nan if t else 1)(5.0), "between 0 and"),
+    ],
+)
+def test_bad_input_is_said_in_words(make: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()  # type: ignore[operator]

@@ -1,0 +1,192 @@
+"""Laws that every prior obeys, and the paper's Table 1."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate
+
+from multihorizon.discounting import hazard
+from multihorizon.discounting.hazard import Density, Dirac, Exponential, Gamma, Mixture, Samples, Uniform
+
+rates = st.floats(1e-3, 2.0)
+shapes = st.floats(0.7, 5.0)
+dirac = st.builds(Dirac, rates)
+exponential = st.builds(Exponential, rates)
+gamma = st.builds(Gamma, rates, shapes)
+uniform = st.builds(lambda k, low: Uniform(k, low * k), rates, st.floats(0, 0.9))
+samples = st.builds(Samples, st.lists(rates, min_size=1, max_size=8))
+simple = dirac | exponential | gamma | uniform | samples
+continuous = exponential | gamma | uniform
+
+
+def _bump(k: float) -> Density:
+    """A triangle between 0 and 2k: a density with no closed form here."""
+    return Density(lambda x: max(0.0, 1 - abs(x / k - 1)) / k, (0.0, 2 * k))
+
+
+@st.composite
+def mixtures(draw: st.DrawFn) -> Mixture:
+    parts = draw(st.lists(simple, min_size=1, max_size=3))
+    weights = np.array(draw(st.lists(st.floats(0.1, 1), min_size=len(parts), max_size=len(parts))))
+    return Mixture(parts, tuple(weights / weights.sum()))
+
+
+density = st.builds(_bump, rates)
+priors = simple | mixtures() | density
+times = st.floats(0, 200)
+
+
+@given(priors)
+def test_survival_starts_at_one_and_falls(prior: hazard.Prior) -> None:
+    t = np.linspace(0, 100, 401)
+    s = prior.survival(t)
+    assert s[0] == pytest.approx(1, abs=1e-12)
+    assert np.all(np.diff(s) < 0)
+    assert np.all(s > 0)
+
+
+@given(priors, times)
+def test_survival_is_the_mean_over_samples(prior: hazard.Prior, t: float) -> None:
+    drawn = np.exp(-prior.sample(np.random.default_rng(1), 20_000) * t)
+    standard_error = drawn.std() / math.sqrt(len(drawn))
+    assert prior.survival(t) == pytest.approx(drawn.mean(), abs=5 * standard_error + 1e-4)
+
+
+@given(priors)
+def test_mean_is_the_mean_over_samples(prior: hazard.Prior) -> None:
+    drawn = prior.sample(np.random.default_rng(2), 20_000)
+    assert prior.mean == pytest.approx(drawn.mean(), abs=5 * drawn.std() / math.sqrt(len(drawn)) + 1e-9)
+
+
+def _integral_over_gamma(prior: hazard.Prior, t: float) -> float:
+    """∫ w(γ) γ^t dγ, with point masses added and the ends of the continuous parts given to the integrator.
+
+    The variable is u = -ln γ on a logarithmic scale, so that the integrator meets every prior at its own scale.
+    """
+    atoms = prior.atoms
+
+    def integrand(log_rate: float) -> float:
+        rate = math.exp(log_rate)
+        gamma = math.exp(-rate)
+        return float(prior.weighting(gamma)) * gamma**t * gamma * rate  # dγ = γ λ d(ln λ)
+
+    ends = {math.log(x) for p in getattr(prior, "components", [prior]) for x in p.support if 0 < x < math.inf}
+    edges = sorted({-34.0, math.log(300), *ends, *np.linspace(-20, 5, 26)})
+    smooth = sum(integrate.quad(integrand, a, b, limit=200)[0] for a, b in pairwise(edges))
+    return smooth + float(np.sum(atoms.masses * np.exp(-atoms.rates * t)))
+
+
+@given(priors, st.floats(0, 30))
+def test_survival_is_the_integral_of_the_weighting(prior: hazard.Prior, t: float) -> None:
+    assert _integral_over_gamma(prior, t) == pytest.approx(float(prior.survival(t)), abs=2e-6)
+
+
+@given(priors, st.floats(0.01, 50))
+def test_hazard_rate_is_the_slope_of_log_survival(prior: hazard.Prior, t: float) -> None:
+    h = 1e-4 * max(t, 1)
+    slope = -(prior.log_survival(t + h / 2) - prior.log_survival(t - h / 2)) / h
+    assert float(prior.hazard_rate(t)) == pytest.approx(float(slope), rel=1e-5, abs=1e-8)
+
+
+@given(priors)
+def test_hazard_rate_starts_at_the_mean(prior: hazard.Prior) -> None:
+    assert float(prior.hazard_rate(0.0)) == pytest.approx(prior.mean, rel=1e-6)
+
+
+@given(continuous)
+def test_closed_form_agrees_with_numerical_integration(prior: hazard.Prior) -> None:
+    numerical = Density(lambda x: float(prior.density(x)), prior.support)
+    t = np.array([0, 0.1, 1, 10, 100, 1000])
+    np.testing.assert_allclose(numerical.log_survival(t), prior.log_survival(t), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(numerical.hazard_rate(t), prior.hazard_rate(t), rtol=1e-4)
+    assert numerical.mean == pytest.approx(prior.mean, rel=1e-8)
+    u = np.array([0.01, 0.2, 0.5, 0.9, 0.999])
+    np.testing.assert_allclose(numerical.quantile(u), prior.quantile(u), rtol=1e-3)
+    np.testing.assert_allclose(numerical.cdf(prior.quantile(u)), u, atol=1e-4)
+
+
+@given(continuous | mixtures() | density, st.floats(0.001, 0.999))
+def test_quantile_inverts_the_distribution_function(prior: hazard.Prior, u: float) -> None:
+    rate = float(prior.quantile(u))
+    assert prior.cdf(rate * (1 + 1e-6) + 1e-12) >= u - 1e-6
+    assert prior.cdf(max(rate * (1 - 1e-6) - 1e-12, 0)) <= u + 1e-6
+
+
+@given(rates, times)
+def test_table_1(k: float, t: float) -> None:
+    assert Dirac(k).survival(t) == pytest.approx(math.exp(-k * t))
+    assert Exponential(k).survival(t) == pytest.approx(1 / (1 + k * t))
+    assert Uniform(k).survival(t) == pytest.approx(-math.expm1(-k * t) / (k * t) if t > 1e-12 else 1)
+    g = math.exp(-k / 2)
+    assert Exponential(k).weighting(g) == pytest.approx(g ** (1 / k - 1) / k)
+    assert Uniform(k).weighting(g) == pytest.approx(1 / (k * g))
+    assert Uniform(k).weighting(g**3) == 0
+    assert Dirac(k).atoms.rates.tolist() == [k]
+
+
+@given(rates, st.floats(0.2, 5))
+def test_gamma_gives_the_generalised_hyperbola(k: float, a: float) -> None:
+    t = np.array([0.0, 1, 10, 1000])
+    np.testing.assert_allclose(Gamma(k, a).survival(t), (1 + k * t) ** -a)
+    np.testing.assert_allclose(Gamma(k, 1.0).survival(t), Exponential(k).survival(t))
+    np.testing.assert_allclose(Gamma(k, 1.0).quantile([0.1, 0.9]), Exponential(k).quantile([0.1, 0.9]))
+
+
+def test_certain_death_leaves_only_now() -> None:
+    assert Dirac(math.inf).survival([0.0, 1.0, 5.0]).tolist() == [1, 0, 0]
+    mixed = Mixture([Dirac(math.inf), Dirac(0.5)], [0.25, 0.75])
+    np.testing.assert_allclose(mixed.survival([0.0, 1.0, 2.0]), [1, 0.75 * math.exp(-0.5), 0.75 * math.exp(-1)])
+    assert mixed.hazard_rate(1.0) == pytest.approx(0.5)
+
+
+def test_samples_are_a_mixture_of_diracs() -> None:
+    observed, weights = [0.5, 0.1, 0.3], (0.2, 0.3, 0.5)
+    t = np.array([0.0, 1, 7, 90])
+    mixture = Mixture([Dirac(x) for x in observed], weights)
+    np.testing.assert_allclose(Samples(observed, weights).survival(t), mixture.survival(t))
+    np.testing.assert_allclose(Samples(observed, weights).hazard_rate(t), mixture.hazard_rate(t))
+    np.testing.assert_allclose(Samples(observed, weights).quantile([0.29, 0.31, 0.9]), [0.1, 0.3, 0.5])
+
+
+def test_many_samples_and_times_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    observed = Samples(rng.exponential(size=300))
+    t = np.arange(500.0)
+    at_once = observed.log_survival(t), observed.hazard_rate(t)
+    monkeypatch.setattr("multihorizon.discounting.hazard.mixed.CHUNK", 1000)
+    np.testing.assert_array_equal(observed.log_survival(t), at_once[0])
+    np.testing.assert_array_equal(observed.hazard_rate(t), at_once[1])
+
+
+def test_survival_of_long_times_does_not_underflow() -> None:
+    prior = Mixture([Dirac(1.0), Dirac(2.0)])
+    assert prior.hazard_rate(5000.0) == pytest.approx(1.0)
+    assert Samples([1.0, 2.0]).hazard_rate(5000.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Exponential(0.0), "k must be a positive number, got 0"),
+        (lambda: Exponential(-1.0), "k must be a positive number"),
+        (lambda: Gamma(0.1, math.nan), "a must be a positive number"),
+        (lambda: Uniform(0.1, 0.2), r"low must lie in \[0, k\)"),
+        (lambda: Dirac(-0.1), "at least 0"),
+        (lambda: Mixture([]), "one or more priors"),
+        (lambda: Mixture([Dirac(1.0)], [0.5]), "add up to 1"),
+        (lambda: Samples([]), "one or more"),
+        (lambda: Samples([0.1, -0.1]), "at least 0"),
+        (lambda: Density(lambda x: math.exp(-x) / 2), "must integrate to 1 .* but integrates to 0.5"),
+        (lambda: Density(lambda x: 1.0 - x, (0.0, 2.0)), "finite and at least 0"),
+        (lambda: Density(lambda x: 1.0, (2.0, 1.0)), "low < high"),
+        (lambda: Exponential(1.0).survival(-1.0), "a time must be at least 0, got -1"),
+        (lambda: Exponential(1.0).hazard_rate([0.0, math.nan]), "a time must be at least 0"),
+        (lambda: Exponential(1.0).weighting(1.5), r"must lie in \(0, 1\]"),
+    ],
+)
+def test_bad_input_is_said_in_words(make: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()  # type: ignore[operator]

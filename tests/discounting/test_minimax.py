@@ -1,0 +1,117 @@
+"""The minimax grid against bounds that no grid can beat, a brute-force search, and the conditions of the optimum."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from multihorizon.discounting import Discount, Horizons, discount, minimax_grid
+from multihorizon.discounting.hazard import Exponential, Gamma, Mixture, Uniform
+
+ATARI = discount.hyperbolic(0.01)
+OTHERS = [
+    discount.hyperbolic(1.0),
+    discount.uniform(0.1),
+    discount.generalised_hyperbolic(0.05, 0.5),
+    discount.from_prior(Mixture([Exponential(0.1), Uniform(0.01)], [0.5, 0.5])),
+    discount.from_prior(Gamma(0.02, 4.0)),
+]
+
+
+def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int, columns: int = 1200) -> float:
+    """A linear program over a dense dictionary of γ's. Its grid is finite, so it is a hair above the true bound."""
+    t = np.arange(t_max + 1)
+    terms = np.exp(-np.outer(t, np.geomspace(-np.log(cap), 40, columns)))
+    d, ceiling = np.asarray(wanted(t)), -np.ones((len(t), 1))
+    matrix = np.block([[terms, ceiling], [-terms, ceiling]])
+    solved = linprog(np.append(np.zeros(columns), 1), A_ub=matrix, b_ub=np.concatenate([d, -d]), method="highs")
+    return float(solved.fun)
+
+
+def test_three_heads_under_a_cap_of_0_997() -> None:
+    """0.0042: under this cap no number of heads with non-negative weights goes lower."""
+    grid = minimax_grid(ATARI, 3, 0.997, 300)
+    error = grid.fit(ATARI, 300).max_error
+    assert error <= 0.0042
+    assert error == pytest.approx(least_error_of_any_number_of_heads(ATARI, 0.997, 300), rel=1e-3)
+    assert minimax_grid(ATARI, 3, 0.9971, 300).fit(ATARI, 300).max_error <= 0.004
+
+
+def test_three_heads_beat_the_published_ten() -> None:
+    assert minimax_grid(ATARI, 3, 0.99, 1000).fit(ATARI, 1000).max_error < 0.2
+    assert minimax_grid(ATARI, 1, 0.99, 1000).fit(ATARI, 1000).max_error == pytest.approx(0.192, abs=5e-4)
+    assert minimax_grid(ATARI, 3, 0.999, 1000).fit(ATARI, 1000).max_error < 0.001
+
+
+@pytest.mark.parametrize("cap", [0.95, 0.99, 0.997])
+@pytest.mark.parametrize("wanted", [ATARI, *OTHERS], ids=repr)
+def test_enough_heads_reach_the_least_error_of_any_number(wanted: Discount, cap: float) -> None:
+    bound = least_error_of_any_number_of_heads(wanted, cap, 200)
+    error = minimax_grid(wanted, 8, cap, 200).fit(wanted, 200).max_error
+    assert error <= bound * 1.02 + 5e-6
+
+
+@pytest.mark.parametrize("wanted", [ATARI, *OTHERS], ids=repr)
+def test_two_heads_are_as_good_as_a_brute_force_search(wanted: Discount) -> None:
+    cap, t = 0.999, np.arange(0, 301)
+    gammas = np.exp(-np.geomspace(-np.log(cap), 5, 60))
+    d = np.asarray(wanted(t))
+    best = np.inf
+    for i, high in enumerate(gammas):
+        for low in gammas[i + 1 :]:
+            terms = np.stack([high**t, low**t], axis=1)
+            weights, *_ = np.linalg.lstsq(terms, d, rcond=None)
+            if np.all(weights >= 0):
+                best = min(best, float(np.abs(terms @ weights - d).max()))
+    assert minimax_grid(wanted, 2, cap, 300).fit(wanted, 300).max_error <= best
+
+
+def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
+    """How often in turn the error reaches plus and minus its largest size: the sign of a best approximation."""
+    t = np.arange(t_max + 1)
+    error = grid.discount(t) - wanted(t)
+    peaks = np.sign(error[np.abs(error) > 0.98 * np.abs(error).max()])
+    return 1 + int(np.sum(peaks[1:] != peaks[:-1]))
+
+
+@pytest.mark.parametrize("wanted", [ATARI, *OTHERS[:3]], ids=repr)
+@pytest.mark.parametrize("heads", [1, 2, 3, 4])
+def test_the_error_alternates_as_often_as_chebyshev_asks(wanted: Discount, heads: int) -> None:
+    grid = minimax_grid(wanted, heads, 0.99999, 400)
+    assert _alternations(grid, wanted, 400) >= 2 * heads + 1
+
+
+def test_more_heads_and_larger_caps_never_do_worse() -> None:
+    by_heads = [minimax_grid(ATARI, n, 0.9995, 500).fit(ATARI, 500).max_error for n in range(1, 7)]
+    assert all(b <= a * (1 + 1e-9) for a, b in pairwise(by_heads))
+    by_cap = [minimax_grid(ATARI, 2, cap, 500).fit(ATARI, 500).max_error for cap in (0.9, 0.97, 0.99, 0.999, 0.9999)]
+    assert all(b <= a * (1 + 1e-6) for a, b in pairwise(by_cap))
+
+
+@pytest.mark.parametrize(("heads", "cap"), [(1, 0.5), (3, 0.9), (10, 0.99), (5, 0.9999)])
+def test_heads_caps_and_signs_are_kept(heads: int, cap: float) -> None:
+    grid = minimax_grid(ATARI, heads, cap, 200)
+    assert len(grid) == heads
+    assert len(np.unique(grid.gammas)) == heads
+    assert np.all((grid.gammas >= 0) & (grid.gammas <= cap))
+    assert np.all(grid.weights >= 0)
+
+
+def test_what_horizons_can_hold_is_found_exactly() -> None:
+    for wanted, heads in [(discount.exponential(0.9), 1), (discount.quasi_hyperbolic(0.7, 0.95), 2)]:
+        assert minimax_grid(wanted, heads, 0.99, 100).fit(wanted, 100).max_error < 1e-6
+
+
+def test_a_plain_function_and_a_long_range() -> None:
+    wanted = discount.from_function(lambda t: float(np.exp(-np.sqrt(t) / 20)))
+    assert minimax_grid(wanted, 5, 0.9999, 5000).fit(wanted, 5000).max_error < 0.005
+
+
+@pytest.mark.parametrize(
+    ("heads", "cap", "t_max", "words"),
+    [(0, 0.99, 100, "the number of heads"), (3, 1.0, 100, "the cap on γ"), (3, 0.99, 0, "t_max"), (3, -0.1, 9, "cap")],
+)
+def test_bad_input_is_said_in_words(heads: int, cap: float, t_max: int, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        minimax_grid(ATARI, heads, cap, t_max)

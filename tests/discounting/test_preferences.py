@@ -1,0 +1,38 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multihorizon.discounting import discount
+from multihorizon.discounting.preferences import Offer
+
+
+@given(st.floats(0.11, 5))
+def test_hyperbolic_preferences_reverse_where_algebra_says(k: float) -> None:
+    # 1 / (1 + kT) = 1.1 / (1 + k(T + 1))  at  T = 10 - 1/k
+    assert Offer().taken(discount.hyperbolic(k), 0) == "sooner"
+    assert Offer().taken(discount.hyperbolic(k), 365) == "later"
+    assert Offer().reversal(discount.hyperbolic(k), 1000) == pytest.approx(10 - 1 / k, abs=1e-6)
+
+
+@given(st.floats(0.2, 0.999))
+def test_exponential_preferences_never_reverse(gamma: float) -> None:
+    assert Offer().reversal(discount.exponential(gamma), 700) is None
+    assert Offer().taken(discount.exponential(gamma), 0) == Offer().taken(discount.exponential(gamma), 365)
+
+
+def test_the_quasi_hyperbolic_reverses_at_once() -> None:
+    d = discount.quasi_hyperbolic(0.7, 0.99)
+    assert Offer().taken(d, 0) == "sooner"
+    assert Offer().taken(d, 1) == "later"
+    assert Offer().reversal(d, 100) == pytest.approx(0, abs=1e-9)
+
+
+def test_equal_worth_is_said() -> None:
+    assert Offer(1.0, 1.25, 1.0).taken(discount.exponential(0.8), 0) == "either"
+
+
+def test_bad_input_is_said_in_words() -> None:
+    with pytest.raises(ValueError, match="the sooner reward must be a positive number"):
+        Offer(sooner=0.0)
+    with pytest.raises(ValueError, match="a time must be at least 0"):
+        Offer().taken(discount.none(), -1.0)

@@ -1,0 +1,214 @@
+"""The paper's two equivalences and its Lemma, on random MDPs: by computation and by simulation."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multihorizon.discounting import Horizons, discount, hazard, single
+from multihorizon.discounting.hazard import Density, Dirac, Exponential, Gamma, Mixture, Samples, Uniform
+from multihorizon.mdp import HazardousMDP, action_values, optimal_control, simulate
+
+PRIORS = [
+    Dirac(0.1),
+    Exponential(0.05),
+    Gamma(0.1, 2.0),
+    Uniform(0.2),
+    Mixture([Exponential(0.1), Dirac(0.02)], [0.4, 0.6]),
+    Samples([0.01, 0.1, 0.3]),
+    Density(lambda x: max(0.0, 1 - abs(x / 0.1 - 1)) / 0.1, (0.0, 0.2)),
+]
+
+
+def random_mdp(seed: int, ends: float = 0.1) -> tuple[HazardousMDP, np.ndarray]:
+    """Five states, three actions; each step ends the episode with probability `ends` or more."""
+    rng = np.random.default_rng(seed)
+    transitions = rng.dirichlet(np.full(5, 0.5), size=(5, 3)) * rng.uniform(1 - 3 * ends, 1 - ends, size=(5, 3, 1))
+    return HazardousMDP(transitions, rng.normal(size=(5, 3))), rng.dirichlet(np.ones(3), size=5)
+
+
+def values_by_linear_system(mdp: HazardousMDP, policy: np.ndarray, continuing: float, gamma: float) -> np.ndarray:
+    """Q of P_λ = e^{-λ} P under γ, from the Bellman equation alone."""
+    transitions = mdp.matrix.toarray().reshape(5, 3, 5)
+    p_lambda = continuing * transitions
+    chain = np.einsum("sa,sat->st", policy, p_lambda)
+    states = np.linalg.solve(np.eye(5) - gamma * chain, (policy * mdp.rewards).sum(axis=1))
+    return mdp.rewards + gamma * p_lambda @ states
+
+
+def values_by_averaging_over_hazards(
+    mdp: HazardousMDP, policy: np.ndarray, prior: hazard.Prior, gamma: float
+) -> np.ndarray:
+    """E_λ[Q of P_λ], by fine quadrature over the prior's quantiles and its point masses."""
+    if isinstance(prior, Mixture):
+        parts = [values_by_averaging_over_hazards(mdp, policy, c, gamma) for c in prior.components]
+        return sum(w * part for w, part in zip(prior.weights, parts, strict=True))
+    if prior.atoms.rates.size:
+        weighted = zip(prior.atoms.rates, prior.atoms.masses, strict=True)
+    else:
+        x, w = np.polynomial.legendre.leggauss(400)
+        weighted = zip(prior.quantile((1 + x) / 2), w / 2, strict=True)
+    return sum(mass * values_by_linear_system(mdp, policy, np.exp(-rate), gamma) for rate, mass in weighted)
+
+
+@given(st.integers(0, 1000), st.floats(0.3, 0.999))
+def test_exponential_discounting_equals_a_known_hazard(seed: int, gamma: float) -> None:
+    """Equation 9: Q^{δ(0), γ^t} = Q^{δ(-ln γ), 1}."""
+    mdp, policy = random_mdp(seed)
+    discounted = action_values(replace(mdp, discount=discount.exponential(gamma)), policy)
+    at_risk = action_values(replace(mdp, hazard=Dirac(-np.log(gamma))), policy)
+    np.testing.assert_allclose(discounted, at_risk, rtol=1e-10)
+    np.testing.assert_allclose(discounted, values_by_linear_system(mdp, policy, 1.0, gamma), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(at_risk, values_by_linear_system(mdp, policy, gamma, 1.0), rtol=1e-9, atol=1e-12)
+
+
+@given(st.integers(0, 1000), st.floats(0.01, 1))
+def test_hyperbolic_discounting_equals_exponential_hazard(seed: int, k: float) -> None:
+    """Appendix A: Q^{δ(0), Γ_k} = Q^{p_k, 1}, the right side by averaging over hazards."""
+    mdp, policy = random_mdp(seed)
+    discounted = action_values(replace(mdp, discount=discount.hyperbolic(k)), policy)
+    at_risk = action_values(replace(mdp, hazard=Exponential(k)), policy)
+    np.testing.assert_allclose(discounted, at_risk, rtol=1e-10)
+    averaged = values_by_averaging_over_hazards(mdp, policy, Exponential(k), 1.0)
+    np.testing.assert_allclose(discounted, averaged, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize("gamma", [1.0, 0.9])
+def test_values_are_averages_over_hazards(prior: hazard.Prior, gamma: float) -> None:
+    mdp, policy = random_mdp(3)
+    ours = action_values(replace(mdp, hazard=prior, discount=discount.exponential(gamma)), policy)
+    averaged = values_by_averaging_over_hazards(mdp, policy, prior, gamma)
+    np.testing.assert_allclose(ours, averaged, rtol=2e-5, atol=2e-5)
+
+
+@given(st.integers(0, 1000), st.sampled_from(PRIORS), st.integers(1, 6))
+def test_lemma_for_finitely_many_horizons(seed: int, prior: hazard.Prior, heads: int) -> None:
+    """d(t) = Σ wᵢ γᵢ^t gives Q^{H, d} = Σ wᵢ Q^{H, γᵢ}, for weights of either sign."""
+    rng = np.random.default_rng(seed)
+    mdp, policy = random_mdp(seed)
+    mdp = replace(mdp, hazard=prior)
+    horizons = Horizons(rng.uniform(0, 0.99, size=heads), rng.normal(size=heads))
+    whole = action_values(replace(mdp, discount=horizons.discount), policy)
+    parts = [action_values(replace(mdp, discount=discount.exponential(g)), policy) for g in horizons.gammas]
+    np.testing.assert_allclose(whole, np.tensordot(horizons.weights, np.stack(parts), 1), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("prior", [Exponential(0.3), Uniform(0.5), Gamma(0.1, 2.0)], ids=repr)
+def test_lemma_for_the_integral_over_gamma(prior: hazard.Prior) -> None:
+    """Q^{H, d} = ∫ w(γ) Q^{H, γ} dγ, with w(γ) from the prior that implies d."""
+    mdp, policy = random_mdp(5)
+    mdp = replace(mdp, hazard=Exponential(0.05))
+    whole = action_values(replace(mdp, discount=discount.from_prior(prior)), policy)
+    low = np.exp(-prior.support[1])
+    x, w = np.polynomial.legendre.leggauss(120)
+    gammas, widths = low + (1 - low) * (1 + x) / 2, (1 - low) * w / 2
+    integral = sum(
+        width * prior.weighting(g) * action_values(replace(mdp, discount=discount.exponential(float(g))), policy)
+        for g, width in zip(gammas, widths, strict=True)
+    )
+    np.testing.assert_allclose(whole, integral, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=lambda p: type(p).__name__)
+def test_simulation_agrees_within_its_error(prior: hazard.Prior) -> None:
+    mdp, policy = random_mdp(7)
+    mdp = replace(mdp, hazard=prior, discount=discount.quasi_hyperbolic(0.8, 0.97))
+    exact = action_values(mdp, policy)
+    for state, action in [(0, 0), (3, 2)]:
+        found = simulate(mdp, policy, state, action, 40_000, np.random.default_rng(state))
+        assert abs(found.mean - exact[state, action]) < 4 * found.standard_error
+        assert 0 < found.standard_error < 0.05
+
+
+def test_simulated_hazard_equals_simulated_discount() -> None:
+    """Both equivalences by simulation alone, within their error bars."""
+    mdp, policy = random_mdp(11)
+    for d, prior in [(discount.exponential(0.9), Dirac(-np.log(0.9))), (discount.hyperbolic(0.2), Exponential(0.2))]:
+        discounted = simulate(replace(mdp, discount=d), policy, 1, 1, 60_000, np.random.default_rng(1))
+        at_risk = simulate(replace(mdp, hazard=prior), policy, 1, 1, 60_000, np.random.default_rng(2))
+        spread = np.hypot(discounted.standard_error, at_risk.standard_error)
+        assert abs(discounted.mean - at_risk.mean) < 4 * spread
+        undiscounted = simulate(mdp, policy, 1, 1, 60_000, np.random.default_rng(3))
+        assert abs(undiscounted.mean - discounted.mean) > 4 * spread  # the test can tell them apart
+
+
+def endless(reward: float = 1.0) -> tuple[HazardousMDP, np.ndarray]:
+    """State 0 leads to 1, which never ends."""
+    transitions = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
+    return HazardousMDP(transitions, np.array([[1.0], [reward]])), np.ones((2, 1))
+
+
+@pytest.mark.parametrize("d", [discount.hyperbolic(0.1), discount.none(), discount.uniform(0.1)], ids=repr)
+def test_values_that_can_be_infinite_are_refused(d: object) -> None:
+    mdp, policy = endless()
+    with pytest.raises(ValueError, match="the values can be infinite: from state 0 this policy earns for ever"):
+        action_values(replace(mdp, discount=d), policy)
+
+
+def test_endless_tasks_have_values_where_an_exponential_bounds_them() -> None:
+    mdp, policy = endless()
+    np.testing.assert_allclose(action_values(replace(mdp, discount=discount.exponential(0.9)), policy), 10)
+    np.testing.assert_allclose(action_values(replace(mdp, hazard=Dirac(-np.log(0.9))), policy), 10)
+    mixed = replace(mdp, hazard=Exponential(0.1), discount=discount.exponential(0.9))
+    np.testing.assert_allclose(action_values(mixed, policy), sum(0.9**t / (1 + 0.1 * t) for t in range(2000)))
+    bounded = replace(mdp, hazard=Uniform(0.3, 0.1))
+    np.testing.assert_allclose(action_values(bounded, policy), Uniform(0.3, 0.1).survival(np.arange(2000)).sum())
+
+
+def test_an_absorbing_state_that_pays_nothing_is_an_end() -> None:
+    mdp, policy = endless(reward=0.0)
+    assert action_values(replace(mdp, discount=discount.hyperbolic(0.1)), policy).ravel().tolist() == [1, 0]
+
+
+def test_one_state_by_hand() -> None:
+    """Pays 2 and goes on with probability ½: Q = Σ 2 · 2^{-t} d(t)."""
+    mdp = HazardousMDP(np.array([[[0.5]]]), np.array([[2.0]]), Exponential(1.0), discount.quasi_hyperbolic(0.5, 0.8))
+    expected = 2 + sum(2 * 0.5**t * 0.5 * 0.8**t / (1 + t) for t in range(1, 200))
+    assert action_values(mdp, np.ones((1, 1)))[0, 0] == pytest.approx(expected, rel=1e-11)
+
+
+@given(st.integers(0, 500), st.floats(0.5, 0.99))
+def test_optimal_control_beats_every_policy(seed: int, gamma: float) -> None:
+    mdp, _ = random_mdp(seed)
+    mdp = replace(mdp, hazard=Dirac(0.01), discount=discount.exponential(gamma))
+    best = optimal_control(mdp)
+    np.testing.assert_allclose(action_values(mdp, np.eye(3)[best.policy]), best.values, rtol=1e-9, atol=1e-11)
+    everything = np.stack(np.meshgrid(*[range(3)] * 5), axis=-1).reshape(-1, 5)
+    for policy in everything[np.random.default_rng(seed).choice(243, 20)]:
+        assert np.all(action_values(mdp, np.eye(3)[policy]) <= best.values + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda m: optimal_control(replace(m, discount=discount.hyperbolic(0.1))),
+            "an exponential discount, not Dirac",
+        ),
+        (lambda m: optimal_control(replace(m, hazard=Exponential(0.1))), "needs a known hazard"),
+        (optimal_control, "must be below 1"),
+        (lambda m: action_values(m, np.ones((5, 3))), "each adding up to 1"),
+        (lambda m: action_values(m, np.ones((2, 3)) / 3), r"an array \[5 3\]"),
+        (lambda m: replace(m, rewards=np.zeros((4, 3))), r"must be \[4 3 4\]"),
+        (lambda m: HazardousMDP(np.ones((2, 1, 2)), np.zeros((2, 1))), "add up to at most 1"),
+        (lambda m: HazardousMDP(-np.ones((1, 1, 1)), np.zeros((1, 1))), "at least 0"),
+        (lambda m: HazardousMDP(np.zeros((1, 1, 1)), np.full((1, 1), np.inf)), "finite array"),
+        (lambda m: simulate(*endless(), 0, 0, 2, np.random.default_rng(0)), "still going after"),
+    ],
+)
+def test_bad_input_is_said_in_words(make: object, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multihorizon.mdp.simulation.MOST_STEPS", 1000)
+    mdp, _ = random_mdp(0)
+    with pytest.raises(ValueError, match=words):
+        make(mdp)  # type: ignore[operator]
+
+
+def test_single_horizon_is_exponential() -> None:
+    mdp, policy = random_mdp(1)
+    np.testing.assert_allclose(
+        action_values(replace(mdp, discount=single(0.9).discount), policy),
+        action_values(replace(mdp, discount=discount.exponential(0.9)), policy),
+    )

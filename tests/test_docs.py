@@ -1,0 +1,38 @@
+"""The documentation's Python runs, its links lead somewhere, and its commands are understood."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from multihorizon.cli import parser
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+SNIPPETS = [(page.name, code) for page in PAGES for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S)]
+COMMAND = re.compile(r"multihorizon ((?:path|disc|pref)[^`#\n]*)")
+COMMANDS = sorted({line for page in PAGES for line in COMMAND.findall(page.read_text())})
+
+
+@pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[f"{page}-{i}" for i, (page, _) in enumerate(SNIPPETS)])
+def test_snippets_run(page: str, code: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, f"{page}:\n{code}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_are_understood(line: str) -> None:
+    assert parser().parse_args(line.split()).command
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(SNIPPETS) >= 5
+    assert len(COMMANDS) >= 8
