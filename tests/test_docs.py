@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from multihorizon.cli import parser
+from multihorizon.cli import main, parser
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -33,6 +33,18 @@ def test_commands_are_understood(line: str) -> None:
     assert parser().parse_args(line.split()).command
 
 
+PRINTED = re.findall(r"```\n\$ multihorizon ([^\n]*)\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+
+
+@pytest.mark.parametrize(("line", "shown"), PRINTED, ids=[line for line, _ in PRINTED])
+def test_the_readme_shows_what_is_printed(line: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line.split()) == 0
+    printed = {" ".join(row.split()) for row in capsys.readouterr().out.split("\n")}
+    for row in shown.replace("...", "").split("\n"):
+        assert " ".join(row.split()) in printed
+
+
 def test_there_is_something_to_check() -> None:
     assert len(SNIPPETS) >= 5
     assert len(COMMANDS) >= 8
+    assert len(PRINTED) == 3

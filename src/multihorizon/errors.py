@@ -25,9 +25,11 @@ def positive(name: str, value: float) -> float:
     return float(value)
 
 
-def at_least(name: str, value: int, least: int) -> int:
-    if value != int(value) or value < least:
+def at_least(name: str, value: int, least: int, most: float = math.inf) -> int:
+    if not (math.isfinite(value) and value == int(value) and value >= least):
         raise InputError(f"{name} must be a whole number of at least {least}, got {value:g}")
+    if value > most:
+        raise InputError(f"{name} must be at most {most:,.0f}, got {value:,}")
     return int(value)
 
 

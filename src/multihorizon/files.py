@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from multihorizon.errors import InputError
+
 
 @contextmanager
 def atomically(path: Path) -> Iterator[Path]:
@@ -20,7 +22,15 @@ def atomically(path: Path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
+def writable_folder(path: Path) -> Path:
+    """Makes a folder, and finds out now rather than after long work whether it can be written to."""
+    path.mkdir(parents=True, exist_ok=True)
+    if not os.access(path, os.W_OK):
+        raise InputError(f"{path} cannot be written to")
+    return path
+
+
 def write_json(path: Path, content: Any) -> Path:
     with atomically(path) as file:
-        file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     return path

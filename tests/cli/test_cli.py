@@ -1,6 +1,7 @@
 """The command line as a person and as a machine use it."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,6 +16,10 @@ import math
 def slow(t): return 1 / (1 + math.sqrt(t))
 def triangle(x): return max(0.0, 1 - abs(x / 0.1 - 1)) / 0.1
 def half(x): return math.exp(-x) / 2
+def raises(x): raise RuntimeError("no\\nluck")
+def nothing(x): return None
+def overflows(x): return math.exp(x)
+def leaves(x): raise SystemExit(0)
 not_a_function = 3
 """
 
@@ -62,7 +67,7 @@ def test_discount_shows_that_the_published_grid_is_not_hyperbolic(capsys: pytest
     assert (round(result["wanted"][at], 2), round(result["reached"][at], 2)) == (0.50, 0.27)
     main(["discount"])
     text = capsys.readouterr().out
-    for shown in ("0.273", "0.98917", "largest error 0.2494, at t = 173", "minimax grid, 3 heads", "0.1918"):
+    for shown in ("0.273", "0.98917", "largest error 0.249, at t = 173", "minimax, 3 heads, γ ≤ 0.99", "0.192"):
         assert shown in text
 
 
@@ -123,6 +128,29 @@ def test_discount_writes_its_figure(capsys: pytest.CaptureFixture[str], tmp_path
     assert json.loads((tmp_path / "deep/er/discount.json").read_text())["grid"] == "paper"
 
 
+def test_json_is_strict_and_small_ranges_work(capsys: pytest.CaptureFixture[str]) -> None:
+    endless = run_json(capsys, "discount", "--discount", "none", "--grid", "gauss")
+    assert endless["effective_horizons"] == [None]
+    assert run_json(capsys, "discount", "--t-max", "1", "--grid", "minimax")["max_error"] < 1e-4
+    assert run_json(capsys, "discount", "--grid", "minimax", "--gamma-cap", "1e-18")["gammas"] == [0.0] * 10
+
+
+def test_tiny_values_are_still_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    hasty = run_json(capsys, "preferences", "--discount", "exponential:0.1")
+    assert [hasty["offers"][wait]["taken"] for wait in ("0", "365")] == ["sooner", "sooner"]
+    main(["preferences", "--discount", "quasi-hyperbolic:0.7,0.99"])
+    assert "reverses as soon as neither reward is now" in capsys.readouterr().out
+
+
+def test_output_that_cannot_show_a_gamma_and_pipes_that_close() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    command = [sys.executable, "-m", "multihorizon", "discount"]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0
+    shown = subprocess.run(f"{' '.join(command)} | head -1", shell=True, capture_output=True, text=True, check=True)
+    assert shown.stderr == ""
+
+
 def test_preferences(capsys: pytest.CaptureFixture[str]) -> None:
     result = run_json(capsys, "preferences")
     assert [result["offers"][wait]["taken"] for wait in ("0", "365")] == ["sooner", "later"]
@@ -132,7 +160,7 @@ def test_preferences(capsys: pytest.CaptureFixture[str]) -> None:
     assert patient["reverses_at"] is None
     main(["preferences", "--k", "1"])
     text = capsys.readouterr().out
-    assert "reverses at a wait of 9" in text
+    assert "reverses beyond a wait of 9 days" in text
     assert "does not reverse" in text
 
 
@@ -174,8 +202,31 @@ def test_pathworld_prints_tables_and_writes_figures(
         ("discount --prior samples", "samples needs a file"),
         ("discount --prior samples:nowhere.txt", "nowhere.txt: No such file"),
         ("discount --prior density:{tmp}/mine.py:half", "must integrate to 1 over (0, inf), but integrates to 0.5"),
-        ("discount --prior density:{tmp}/mine.py:absent", "has no function absent"),
-        ("discount --prior density:{tmp}/mine.py:not_a_function", "has no function not_a_function"),
+        ("discount --prior density:{tmp}/mine.py:absent", "has no absent; it has"),
+        ("discount --prior density:{tmp}/mine.py:not_a_function", "is not a function of one number, but 3"),
+        ("discount --prior density:{tmp}/mine.py:raises", "failed with RuntimeError: no luck"),
+        ("discount --prior density:{tmp}/mine.py:nothing", "failed with TypeError"),
+        ("discount --prior density:{tmp}/mine.py:overflows", "failed with OverflowError"),
+        ("discount --grid minimax --discount function:{tmp}/mine.py:leaves", "failed with SystemExit"),
+        ("discount --grid minimax --discount function:{tmp}/broken.py:f", "failed with SyntaxError"),
+        ("discount --prior density:{tmp}:f", "{tmp}"),
+        ("discount --prior density:mine", "given by its file and name"),
+        ("discount --prior samples:{tmp}/words.txt", "must hold numbers alone"),
+        ("discount --prior samples:{tmp}/empty.txt", "one or more"),
+        ("discount --prior samples:{tmp}/many.txt", "not Samples(200 hazards with mean"),
+        ("discount --k nan", "k must be a positive number, got nan"),
+        ("discount --heads 2.5", "--heads: invalid int value"),
+        ("discount --heads 100000", "--heads must be at most 1,000"),
+        ("discount --t-max 1000000000", "--t-max must be at most 1,000,000"),
+        ("discount --discount quasi-hyperbolic", "for priors without point masses"),
+        ("discount --k 1 --prior gamma:0.01,2", "the k of gamma is given twice"),
+        ("discount --prior uniform:0.1,k=0.2", "the k of uniform is given twice"),
+        ("discount --prior gamma:,,", "the k of gamma must be a number"),
+        ("--bogus", "'--bogus' is not understood"),
+        ("--", "is not understood"),
+        ("preferences --wait 1000000000", "--wait must be at most"),
+        ("pathworld --seed -1", "--seed must be a whole number of at least 0"),
+        ("pathworld --out {tmp}/mine.py/under", "mine.py"),
         ("discount --discount function:{tmp}/mine.py:slow", "use --grid minimax"),
         ("discount --mix 0.5", "--mix weighs several --prior"),
         ("discount --prior dirac --prior dirac --mix 0.5 0.6", "add up to 1"),
@@ -193,6 +244,11 @@ def test_bad_input_is_one_line_and_status_2(
     line: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "mine.py").write_text(LINES)
+    (tmp_path / "broken.py").write_text("def f(t) return 1")
+    (tmp_path / "words.txt").write_text("0.1 often")
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "many.txt").write_text("\n".join(f"{0.001 * i}" for i in range(200)))
+    words = words.replace("{tmp}", str(tmp_path))
     assert main(line.replace("{tmp}", str(tmp_path)).split()) == 2
     said = capsys.readouterr().err.strip()
     assert words in said

@@ -52,7 +52,7 @@ def test_no_discount_is_slower_than_it_says(name: str, t: int) -> None:
         (lambda: discount.quasi_hyperbolic(0.0, 0.9), "β must lie"),
         (lambda: discount.quasi_hyperbolic(0.5, 1.0), "δ must lie"),
         (lambda: discount.uniform(-1.0), "k must be a positive number"),
-        (lambda: discount.hyperbolic(1.0)(-2.0), "a time must be at least 0, got -2"),
+        (lambda: discount.hyperbolic(1.0)(-2.0), "a time must be at least 0 and finite, got -2"),
         (lambda: discount.from_function(lambda t: t), "must start at a positive number"),
         (lambda: discount.from_function(lambda t: 1 + t)(5.0), r"between 0 and d\(0\) = 1, but d\(5\) = 6"),
         (lambda: discount.from_function(lambda t: math.nan if t else 1)(5.0), "between 0 and"),

@@ -28,14 +28,16 @@ def _bump(k: float) -> Density:
     return Density(lambda x: max(0.0, 1 - abs(x / k - 1)) / k, (0.0, 2 * k))
 
 
+density = st.builds(_bump, rates)
+
+
 @st.composite
 def mixtures(draw: st.DrawFn) -> Mixture:
-    parts = draw(st.lists(simple, min_size=1, max_size=3))
+    parts = draw(st.lists(simple | density, min_size=1, max_size=3))
     weights = np.array(draw(st.lists(st.floats(0.1, 1), min_size=len(parts), max_size=len(parts))))
     return Mixture(parts, tuple(weights / weights.sum()))
 
 
-density = st.builds(_bump, rates)
 priors = simple | mixtures() | density
 times = st.floats(0, 200)
 
@@ -143,6 +145,18 @@ def test_certain_death_leaves_only_now() -> None:
     assert mixed.hazard_rate(1.0) == pytest.approx(0.5)
 
 
+def test_quantiles_reach_the_ends_of_the_support() -> None:
+    mixed = Mixture([Exponential(0.01), Dirac(0.001)])
+    assert mixed.quantile(1.0) == math.inf
+    assert mixed.quantile(0.0) == 0
+    assert Samples([0.3, 0.1]).quantile([0.0, 1.0]).tolist() == [0.1, 0.3]
+
+
+def test_priors_are_named_in_few_words() -> None:
+    assert str(Samples(np.linspace(0, 1, 500))) == "Samples(500 hazards with mean 0.5)"
+    assert str(Mixture([Exponential(0.1), Dirac(0.2)], [0.25, 0.75])) == "0.25 Exponential(k=0.1) + 0.75 Dirac(k=0.2)"
+
+
 def test_samples_are_a_mixture_of_diracs() -> None:
     observed, weights = [0.5, 0.1, 0.3], (0.2, 0.3, 0.5)
     t = np.array([0.0, 1, 7, 90])
@@ -182,8 +196,12 @@ def test_survival_of_long_times_does_not_underflow() -> None:
         (lambda: Density(lambda x: math.exp(-x) / 2), "must integrate to 1 .* but integrates to 0.5"),
         (lambda: Density(lambda x: 1.0 - x, (0.0, 2.0)), "finite and at least 0"),
         (lambda: Density(lambda x: 1.0, (2.0, 1.0)), "low < high"),
-        (lambda: Exponential(1.0).survival(-1.0), "a time must be at least 0, got -1"),
+        (lambda: Exponential(1.0).survival(-1.0), "a time must be at least 0 and finite, got -1"),
         (lambda: Exponential(1.0).hazard_rate([0.0, math.nan]), "a time must be at least 0"),
+        (lambda: Exponential(1.0).density(-1.0), "a hazard must be at least 0"),
+        (lambda: Gamma(1.0, 2.0).cdf(-1.0), "a hazard must be at least 0"),
+        (lambda: Uniform(1.0).quantile(2.0), "a probability must lie in"),
+        (lambda: Exponential(1.0).survival(math.inf), "finite"),
         (lambda: Exponential(1.0).weighting(1.5), r"must lie in \(0, 1\]"),
     ],
 )

@@ -109,6 +109,11 @@ def test_heads_that_coincide_become_one() -> None:
     assert capped.weights.sum() == pytest.approx(1)
 
 
+def test_point_masses_are_their_own_quadrature() -> None:
+    quasi = discount.quasi_hyperbolic(0.7, 0.99)
+    assert gauss_grid(quasi.prior, 2).fit(quasi, 1000).max_error < 1e-12
+
+
 def test_one_head_of_the_papers_grid_is_gamma_max() -> None:
     grid = paper_grid(Exponential(0.01), 1, 0.99)
     assert grid.gammas.tolist() == [0.99]
@@ -142,8 +147,9 @@ def test_horizons_cannot_be_changed() -> None:
         (lambda: paper_grid(Exponential(0.01), 0, 0.99), "the number of heads must be a whole number of at least 1"),
         (lambda: paper_grid(Exponential(0.01), 10, 1.0), r"the cap on γ must lie in \(0, 1\), got 1"),
         (lambda: paper_grid(Exponential(0.01), 10, 0.0), "the cap on γ must lie in"),
-        (lambda: paper_grid(Uniform(0.2, 0.1), 10, 0.99), "choose the gauss or the minimax grid"),
-        (lambda: paper_grid(Samples([0.0, 0.1]), 10, 0.99, Form.LAPLACE), "point masses"),
+        (lambda: paper_grid(Uniform(0.2, 0.1), 10, 0.99), "choose gauss or minimax"),
+        (lambda: paper_grid(Samples([0.0, 0.1]), 10, 0.99), "point masses"),
+        (lambda: paper_grid(Exponential(2.0), 10, 0.9, Form.LAPLACE), "grows without bound"),
         (lambda: gauss_grid(Exponential(0.01), 5, 1.5), "the cap on γ must lie in"),
         (lambda: gauss_grid(Exponential(0.01), 0), "the number of heads"),
         (lambda: Horizons(np.array([1.2]), np.ones(1)), r"in \[0, 1\]"),

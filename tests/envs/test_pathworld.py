@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from multihorizon.discounting import discount, hazard
-from multihorizon.envs import Pathworld
+from multihorizon.envs.pathworld import Pathworld
 from multihorizon.mdp import action_values
 
 

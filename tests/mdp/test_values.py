@@ -196,6 +196,9 @@ def test_optimal_control_beats_every_policy(seed: int, gamma: float) -> None:
         (lambda m: HazardousMDP(np.ones((2, 1, 2)), np.zeros((2, 1))), "add up to at most 1"),
         (lambda m: HazardousMDP(-np.ones((1, 1, 1)), np.zeros((1, 1))), "at least 0"),
         (lambda m: HazardousMDP(np.zeros((1, 1, 1)), np.full((1, 1), np.inf)), "finite array"),
+        (lambda m: HazardousMDP(np.full((1, 1, 1), np.nan), np.zeros((1, 1))), "at least 0"),
+        (lambda m: action_values(m, np.full((5, 3), np.nan)), "adding up to 1"),
+        (lambda m: simulate(m, np.full((5, 3), 1 / 3), 9, 0, 2, np.random.default_rng(0)), "no state 9"),
         (lambda m: simulate(*endless(), 0, 0, 2, np.random.default_rng(0)), "still going after"),
     ],
 )
@@ -204,6 +207,12 @@ def test_bad_input_is_said_in_words(make: object, words: str, monkeypatch: pytes
     mdp, _ = random_mdp(0)
     with pytest.raises(ValueError, match=words):
         make(mdp)  # type: ignore[operator]
+
+
+def test_episodes_too_long_to_sum_are_refused_at_once() -> None:
+    slow = HazardousMDP(np.full((1, 1, 1), 1 - 1e-7), np.ones((1, 1)), discount=discount.hyperbolic(0.1))
+    with pytest.raises(ValueError, match="too long to sum"):
+        action_values(slow, np.ones((1, 1)))
 
 
 def test_single_horizon_is_exponential() -> None:

@@ -1,6 +1,7 @@
 """The command line. Nothing heavy is imported before a command needs it, so that --help answers at once."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -53,6 +54,9 @@ def parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0, or 2 where what was asked for cannot be done, said in one line."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without γ shows a question mark
     top = parser()
     try:
         if not arguments:
@@ -63,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         options, unknown = top.parse_known_args(arguments)
         for word in unknown:
             refuse(options.command, word)
+        if options.command is None:
+            raise InputError(f"a command is missing; allowed: {', '.join(COMMANDS)}")
         COMMANDS[options.command].run(options)
         return 0
     except InputError as problem:
@@ -71,15 +77,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it on leaving
         return 0
     except OSError as problem:
-        print(f"multihorizon: {problem.filename or ''}: {problem.strerror or problem}", file=sys.stderr)
+        place = f"{problem.filename}: " if problem.filename else ""
+        print(f"multihorizon: {place}{problem.strerror or problem}", file=sys.stderr)
+    except MemoryError:
+        print("multihorizon: this takes more memory than there is; ask for less", file=sys.stderr)
     except KeyboardInterrupt:
         print("multihorizon: interrupted", file=sys.stderr)
         return 130
     return 2
 
 
-def refuse(command: str, word: str) -> NoReturn:
+def refuse(command: str | None, word: str) -> NoReturn:
     """An option that the command does not have."""
+    if command is None:
+        raise InputError(f"'{word}' is not understood (see multihorizon --help)")
     if word.startswith("-"):
         scratch = Parser()
         COMMANDS[command].add_arguments(scratch)

@@ -44,7 +44,7 @@ priors over the hazard, each of which implies a discount (give --prior more than
   uniform                 k,low   between low (0) and k
   dirac                   k       known; implies the exponential discount
   samples:FILE                    observed hazards, numbers in a text file
-  density:FILE.py:NAME            a Python function of the hazard that integrates to 1
+  density:FILE.py:NAME            a Python function of the hazard that integrates to 1 (or a Prior)
 """
 
 
@@ -71,7 +71,8 @@ def discount(options: argparse.Namespace) -> "Discount":
         raise InputError("--mix weighs several --prior; there are none")
     name, values = _parted(options.discount or "hyperbolic")
     if one_of("discount", name, [*DISCOUNTS, "function"]) == "function":
-        return discounts.from_function(_from_file("discount", values), values)
+        found = _function(values, _from_file("function", values))
+        return discounts.from_function(found, found.__name__)
     make: Callable[..., Discount] = getattr(discounts, name.replace("-", "_"))
     return make(**_numbers(name, values, DISCOUNTS[name], options))
 
@@ -92,7 +93,8 @@ def _prior(text: str, options: argparse.Namespace) -> "Prior":
     if name == "samples":
         return hazard.Samples(_observed(values))
     if name == "density":
-        return hazard.Density(_from_file("density", values))
+        found = _from_file("density", values)
+        return found if isinstance(found, hazard.Prior) else hazard.Density(_function(values, found))
     make: Callable[..., Prior] = getattr(hazard, name.capitalize())
     return make(**_numbers(name, values, PRIORS[name], options))
 
@@ -104,22 +106,26 @@ def _parted(text: str) -> tuple[str, str]:
 
 def _numbers(name: str, text: str, defaults: dict[str, float], options: argparse.Namespace) -> dict[str, float]:
     """'0.7,0.99' or 'beta=0.7,delta=0.99' over the defaults, with --k where there is a k."""
-    found = dict(defaults)
-    if "k" in found:
-        found["k"] = options.default_k if options.k is None else options.k
-    elif options.k is not None:
-        raise InputError(f"--k means nothing to {name}; it takes {', '.join(defaults) or 'no values'}")
-    words = [word for word in text.split(",") if word]
-    if len(words) > len(defaults):
-        raise InputError(f"{name} takes {', '.join(defaults) or 'no values'}; got {text}")
-    for position, word in enumerate(words):
+    takes = ", ".join(defaults) or "no values"
+    said: dict[str, float] = {}
+    for position, word in enumerate(text.split(",") if text else []):
+        if position >= len(defaults):
+            raise InputError(f"{name} takes {takes}; got {text}")
         key, _, number = word.rpartition("=")
         key = one_of(f"value of {name}", key, defaults) if key else list(defaults)[position]
+        if key in said:
+            raise InputError(f"the {key} of {name} is given twice in {text}")
         try:
-            found[key] = float(number)
+            said[key] = float(number)
         except ValueError:
             raise InputError(f"the {key} of {name} must be a number, got '{number}'") from None
-    return found
+    if options.k is not None:
+        if "k" not in defaults:
+            raise InputError(f"--k means nothing to {name}; it takes {takes}")
+        if "k" in said:
+            raise InputError(f"the k of {name} is given twice: {said['k']:g}, and --k {options.k:g}")
+        said["k"] = options.k
+    return {**defaults, **({"k": options.default_k} if "k" in defaults else {}), **said}
 
 
 def _observed(file: str) -> list[float]:
@@ -131,15 +137,34 @@ def _observed(file: str) -> list[float]:
         raise InputError(f"{file} must hold numbers alone: {problem}") from None
 
 
-def _from_file(what: str, place: str) -> Callable[[float], float]:
+def _from_file(what: str, place: str) -> Any:
+    """What a Python file of the user's calls by that name."""
     file, _, name = place.rpartition(":")
     if not file:
-        raise InputError(f"a {what} of your own is given by its file and name, as in my.py:my_{what}")
-    defined: dict[str, Any] = runpy.run_path(file)
-    function = defined.get(name)
-    if not callable(function):
-        raise InputError(
-            f"{file} has no function {name}; it has {', '.join(n for n in defined if not n.startswith('_'))}"
-        )
-    chosen: Callable[[float], float] = function
-    return chosen
+        raise InputError(f"a {what} of your own is given by its file and name, as in {what}:mine.py:my_{what}")
+    defined = _guarded(file, runpy.run_path, file)
+    if name not in defined:
+        raise InputError(f"{file} has no {name}; it has {', '.join(n for n in defined if not n.startswith('_'))}")
+    return defined[name]
+
+
+def _function(place: str, found: Any) -> Callable[[float], float]:
+    """A function whose failures are the user's to read, in one line."""
+    if not callable(found):
+        raise InputError(f"{place} is not a function of one number, but {found!r}")
+
+    def guarded(x: float) -> float:
+        return float(_guarded(f"{place} at {x:g}", lambda: float(found(x))))
+
+    guarded.__name__ = place.rpartition(":")[2]
+    return guarded
+
+
+def _guarded(place: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return call(*arguments)
+    except OSError:
+        raise
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever the user's own code may do
+        said = str(problem).replace("\n", " ")
+        raise InputError(f"{place} failed with {type(problem).__name__}: {said}") from None

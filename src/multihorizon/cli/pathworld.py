@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from multihorizon.errors import at_least
+
 if TYPE_CHECKING:
     from multihorizon.experiments.pathworld import Outcome
 
@@ -28,7 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from multihorizon.cli.terminal import show, show_json, table, working
     from multihorizon.experiments import pathworld
+    from multihorizon.files import writable_folder
 
+    at_least("--seed", options.seed, 0)
+    if options.out:
+        writable_folder(options.out)
     with working("learning every path's value for all horizons at once, then simulating what each path earns ..."):
         outcomes = pathworld.run(options.seed)
     tables = {outcome.experiment.name: outcome.table() for outcome in outcomes}
@@ -40,9 +46,8 @@ def run(options: argparse.Namespace) -> None:
                 [agent.replace("gamma", "γ"), *(f"{row[c]:.3f}" for c in ("paper", "ours", "learned"))]
                 for agent, row in outcome.table().items()
             ]
-            rows[0][0] = "*" + rows[0][0]
             title = f"{outcome.experiment.name}: {outcome.experiment.title}"
-            show(table(title, ["agent", "paper", "ours", "learned"], rows))
+            show(table(title, ["agent", "paper", "ours", "learned"], rows, look_at=0))
         show(NOTE)
     if options.out:
         _write(options, outcomes, tables)

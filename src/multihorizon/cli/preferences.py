@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait", type=int, default=365, metavar="T", help="the wait before both, in the second offer (365)"
     )
+    parser.add_argument("--unit", default="day", help="what a step of time is called (day)")
     parser.add_argument("--json", action="store_true", help="the offers and where the preference reverses")
 
 
@@ -32,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
     from multihorizon.cli.terminal import show, show_json, table
     from multihorizon.discounting import discount
 
-    at_least("--wait", options.wait, 1)
+    at_least("--wait", options.wait, 1, 100_000)
     wanted = choices.discount(options)
     first_step = min(1.0, float(wanted(options.delay) / wanted(0)) ** (1 / options.delay)) if options.delay > 0 else 1.0
     asked = [_judge(d, options) for d in (wanted, discount.exponential(first_step))]
@@ -42,7 +43,8 @@ def run(options: argparse.Namespace) -> None:
     for result, title in zip(asked, (wanted.label, "an exponential discounter as impatient now"), strict=True):
         rows = [
             [
-                f"{options.sooner:g} {_when(wait)}, or {options.later:g} {_when(wait + options.delay)}",
+                f"{options.sooner:g} {_when(wait, options.unit)}, "
+                f"or {options.later:g} {_when(wait + options.delay, options.unit)}",
                 f"{result['offers'][str(wait)]['sooner']:.4g}",
                 f"{result['offers'][str(wait)]['later']:.4g}",
                 result["offers"][str(wait)]["taken"],
@@ -50,7 +52,8 @@ def run(options: argparse.Namespace) -> None:
             for wait in (0, options.wait)
         ]
         label = f"{title}: {result['discount']}" if title != result["discount"] else title
-        show(table(label, ["offer", "sooner is worth", "later is worth", "taken"], rows, _reversal(result)))
+        columns = ["offer, and what each is worth now", "sooner", "later", "taken"]
+        show(table(label, columns, rows, _reversal(result, options.unit)))
 
 
 def _judge(wanted: "Discount", options: argparse.Namespace) -> dict[str, Any]:
@@ -66,11 +69,17 @@ def _judge(wanted: "Discount", options: argparse.Namespace) -> dict[str, Any]:
     return {"discount": wanted.label, "offers": judged, "reverses_at": reverses_at, "searched_to": searched}
 
 
-def _when(wait: float) -> str:
-    return "now" if wait == 0 else f"in {wait:g}"
+def _when(wait: float, unit: str) -> str:
+    return "now" if wait == 0 else f"in {_amount(wait, unit)}"
 
 
-def _reversal(result: dict[str, Any]) -> str:
+def _amount(wait: float, unit: str) -> str:
+    return f"{wait:g} {unit}{'' if wait == 1 else 's'}"
+
+
+def _reversal(result: dict[str, Any], unit: str) -> str:
     if result["reverses_at"] is None:
-        return f"The preference does not reverse (waits up to {result['searched_to']})."
-    return f"The preference reverses at a wait of {result['reverses_at']:.4g}."
+        return f"The preference does not reverse (waits up to {_amount(result['searched_to'], unit)})."
+    if result["reverses_at"] == 0:
+        return "The preference reverses as soon as neither reward is now."
+    return f"The preference reverses beyond a wait of {_amount(round(result['reverses_at'], 3), unit)}."

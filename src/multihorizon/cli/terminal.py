@@ -12,17 +12,23 @@ if TYPE_CHECKING:
 def show(*items: Any) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False)
+    class Pipe(Console):
+        def on_broken_pipe(self) -> None:  # rich would leave with status 1; `head` has only seen enough
+            raise BrokenPipeError
+
+    console = Pipe(highlight=False)
     for item in items:
         console.print(item)
 
 
 def show_json(result: Any) -> None:
-    print(json.dumps(result, indent=2, ensure_ascii=False))
+    print(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> "Group":
-    """The first column is a label; the rest are figures. A row that begins with * is the one to look at."""
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "", look_at: int | None = None
+) -> "Group":
+    """The first column is a label; the rest are figures. Row `look_at` stands out."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -30,9 +36,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], not
     made = Table(box=box.SIMPLE_HEAD)
     for position, column in enumerate(columns):
         made.add_column(column, justify="left" if position == 0 else "right")
-    for row in rows:
-        first = row[0].removeprefix("*")
-        made.add_row(first, *row[1:], style="bold cyan" if row[0].startswith("*") else None)
+    for position, row in enumerate(rows):
+        made.add_row(*row, style="bold cyan" if position == look_at else None)
     return Group(f"[bold]{title}[/bold]", made, *([note + "\n"] if note else []))
 
 
@@ -42,7 +47,9 @@ def working(message: str) -> Iterator[None]:
     from rich.console import Console
 
     console = Console(stderr=True)
-    if console.is_terminal:
+    if not message:
+        yield
+    elif console.is_terminal:
         with console.status(message):
             yield
     else:

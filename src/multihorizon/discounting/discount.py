@@ -32,6 +32,13 @@ class Discount:
     def __call__(self, t: ArrayLike) -> Values:
         return self.function(times(t))
 
+    def log(self, t: ArrayLike) -> Values:
+        """ln d(t), which does not underflow where a prior knows it."""
+        if self.prior is not None:
+            return self.prior.log_survival(t)
+        with np.errstate(divide="ignore"):
+            return np.log(self(t))
+
     def __repr__(self) -> str:
         return self.label
 

@@ -10,11 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
-from multihorizon.discounting.discount import Discount
+from multihorizon.discounting.discount import Discount, exponential
 from multihorizon.discounting.hazard import Prior
 from multihorizon.discounting.hazard.prior import Values
 from multihorizon.errors import InputError, at_least, inside
+
+MOST_HEADS = 10_000
 
 
 class Fit(NamedTuple):
@@ -22,6 +25,13 @@ class Fit(NamedTuple):
 
     max_error: float
     max_error_at: int
+
+
+def discount_factors(gammas: ArrayLike) -> Float[np.ndarray, " H"]:
+    array = np.array(gammas, dtype=float)
+    if array.ndim != 1 or array.size == 0 or not np.all((array >= 0) & (array <= 1)):
+        raise InputError("horizons need one or more discount factors γ in [0, 1]")
+    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +42,8 @@ class Horizons:
     weights: Float[np.ndarray, " H"]
 
     def __post_init__(self) -> None:
-        gammas = np.array(self.gammas, dtype=float)
+        gammas = discount_factors(self.gammas)
         weights = np.array(self.weights, dtype=float)
-        if gammas.ndim != 1 or gammas.size == 0 or not np.all((gammas >= 0) & (gammas <= 1)):
-            raise InputError("horizons need one or more discount factors γ in [0, 1]")
         if weights.shape != gammas.shape or not np.all(np.isfinite(weights)):
             raise InputError(f"horizons need a finite weight for each of their {gammas.size} discount factors")
         gammas.flags.writeable = weights.flags.writeable = False
@@ -54,6 +62,8 @@ class Horizons:
     @property
     def discount(self) -> Discount:
         """The discount that these horizons really add up to."""
+        if len(self) == 1 and self.weights[0] == 1:
+            return exponential(float(self.gammas[0]))
         slowest = float(self.gammas[self.weights != 0].max(initial=0.0))
         return Discount(f"{len(self)} horizons", self._sum, None, slowest, float(np.abs(self.weights).sum()))
 
@@ -98,15 +108,17 @@ def paper_grid(prior: Prior, heads: int, gamma_max: float, form: Form = Form.POW
     used, and one head alone is γ_max. For the exponential prior γᵢ = xᵢ^k. In terms of any prior xᵢ is the
     probability of a hazard above -ln γᵢ, so the same grid serves them all.
     """
-    heads = at_least("the number of heads", heads, 1)
+    heads = at_least("the number of heads", heads, 1, MOST_HEADS)
     gamma_max = inside("the cap on γ", gamma_max, 0, 1)
     if heads == 1:
         return single(gamma_max)
+    if prior.atoms.rates.size:
+        raise InputError(f"the paper's grid is for priors without point masses, not {prior}; choose gauss or minimax")
     beyond = float(prior.cdf(-np.log(gamma_max)))  # 1 - γ_max^{1/k} for the exponential prior
     if not 0 < beyond < 1:
         raise InputError(
             f"the paper's grid is spaced by the chance of a γ above its cap, which under {prior} and "
-            f"{gamma_max:g} is {beyond:g}; choose the gauss or the minimax grid"
+            f"{gamma_max:g} is {beyond:g}; choose gauss or minimax"
         )
     b = np.exp(np.log(beyond) / heads)
     x = 1 - b ** np.arange(heads)
@@ -114,11 +126,12 @@ def paper_grid(prior: Prior, heads: int, gamma_max: float, form: Form = Form.POW
     if form is Form.POWER:
         edges, height = np.append(x, 1.0), np.ones(heads)
     else:
-        if prior.atoms.rates.size:
-            raise InputError(f"{prior} has point masses, which w(γ) cannot hold; use the other integral form")
+        at_zero = float(prior.weighting(np.finfo(float).tiny))
+        if at_zero > 1:
+            raise InputError(f"under {prior} w(γ) grows without bound as γ falls to 0; use the other integral form")
         edges, height = np.append(gammas, 1.0), np.zeros(heads)
         height[gammas > 0] = prior.weighting(gammas[gammas > 0])
-        height[gammas == 0] = prior.weighting(np.finfo(float).tiny)
+        height[gammas == 0] = at_zero
     widths = np.diff(edges)
     if sum_ is Sum.UPPER:
         widths = np.append(0.0, widths[:-1])
@@ -128,12 +141,16 @@ def paper_grid(prior: Prior, heads: int, gamma_max: float, form: Form = Form.POW
 def gauss_grid(prior: Prior, heads: int, gamma_cap: float | None = None) -> Horizons:
     """Gauss-Legendre over the prior's quantiles: s(t) = ∫₀¹ e^{-λ(u) t} du, for the exponential prior ∫ γ^{kt} dγ.
 
-    The quadrature chooses its own largest γ; with a cap, heads beyond it are held at it. Heads that fall on the
-    same γ become one, so that a known hazard needs a single head.
+    The quadrature chooses its own largest γ; with a cap, heads beyond it are held at it. A prior of no more point
+    masses than heads is its own quadrature. Heads that fall on the same γ become one.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(at_least("the number of heads", heads, 1))
-    gammas = np.exp(-np.asarray(prior.quantile((1 - nodes) / 2)))
+    heads = at_least("the number of heads", heads, 1, MOST_HEADS)
+    if len(prior.atoms.rates) <= heads and prior.atoms.masses.sum() > 1 - 1e-12:
+        gammas, weights = np.exp(-prior.atoms.rates), prior.atoms.masses
+    else:
+        nodes, widths = np.polynomial.legendre.leggauss(heads)
+        gammas, weights = np.exp(-np.asarray(prior.quantile((1 - nodes) / 2))), widths / 2
     if gamma_cap is not None:
         gammas = np.minimum(gammas, inside("the cap on γ", gamma_cap, 0, 1))
     distinct, which = np.unique(gammas, return_inverse=True)
-    return Horizons(distinct, np.bincount(which, weights / 2))
+    return Horizons(distinct, np.bincount(which, weights))

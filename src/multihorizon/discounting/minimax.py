@@ -13,12 +13,14 @@ from jaxtyping import Float
 from scipy.optimize import least_squares, linprog
 
 from multihorizon.discounting.discount import Discount
-from multihorizon.discounting.horizons import Horizons
+from multihorizon.discounting.horizons import MOST_HEADS, Horizons
 from multihorizon.errors import at_least, inside
 
 MOST_RATE = 40.0  # e^{-40} is 0 to a float's precision from the first step on
-GOOD_ENOUGH = 1e-7  # float32 values cannot tell a better discount apart
+GOOD_ENOUGH = 1e-5  # of d(0); learned values are never as exact as that, and below it the search becomes slow
 FITTED_TIMES = 250
+MOST_REFINEMENTS = 50
+EXACT = 1e-14
 SMALLEST_GAIN = 1e-6  # relative; below it another head does not help
 
 
@@ -49,23 +51,28 @@ class Problem(NamedTuple):
 def minimax_grid(discount: Discount, heads: int, gamma_cap: float, t_max: int) -> Horizons:
     """The `heads` discount factors γ ≤ `gamma_cap` and weights ≥ 0 that minimise max |Σ wᵢ γᵢ^t - d(t)|, t = 0..t_max.
 
-    Under a cap a few heads often reach the best that any number can; the others then have weight 0 and lie in
-    between, for an agent to learn from but not to act by.
+    Under a cap a few heads often reach the best that any number can, or an error of 1e-5, where the search stops; the
+    others then have weight 0 and lie in between, for an agent to learn from but not to act by.
     """
-    heads = at_least("the number of heads", heads, 1)
+    heads = at_least("the number of heads", heads, 1, MOST_HEADS)
     cap = inside("the cap on γ", gamma_cap, 0, 1)
     every_step = np.arange(at_least("t_max", t_max, 1) + 1)
     wanted = np.asarray(discount(every_step))
     chosen = np.unique(np.round(np.geomspace(1, t_max + 1, FITTED_TIMES)).astype(int)) - 1
-    low = min(np.log(-np.log(cap)), np.log(MOST_RATE))
-    while True:
-        problem = Problem(every_step[chosen].astype(float), wanted[chosen], low, np.log(MOST_RATE))
-        best = _grow(problem, heads)
+    low = min(np.log(-np.log(cap)), np.log(MOST_RATE) - 1e-3)
+
+    def fitted_at(chosen: np.ndarray) -> Problem:
+        return Problem(every_step[chosen].astype(float), wanted[chosen], low, np.log(MOST_RATE))
+
+    best = _grow(fitted_at(chosen), heads)
+    for _ in range(MOST_REFINEMENTS):
         missed = np.abs(best.terms(every_step) @ best.weights - wanted)
         worst = int(np.argmax(missed))
-        if missed[worst] <= best.error(problem.t, problem.target) * 1.001 + GOOD_ENOUGH / 10 or worst in chosen:
-            return _as_horizons(best, heads, cap)
+        if worst in chosen or missed[worst] <= missed[chosen].max() * 1.001:
+            break
         chosen = np.union1d(chosen, worst)  # the error peaks between two fitted times: fit there too
+        best = _descend(fitted_at(chosen), best)
+    return _as_horizons(best, heads, cap)
 
 
 def _grow(problem: Problem, heads: int) -> Heads:
@@ -81,7 +88,7 @@ def _grow(problem: Problem, heads: int) -> Heads:
         if new_error > error * (1 - SMALLEST_GAIN):
             break
         best, error = candidate, new_error
-        if error < GOOD_ENOUGH:
+        if error < GOOD_ENOUGH * problem.target[0]:
             break
     return best
 
@@ -111,7 +118,8 @@ def _least_squares(problem: Problem, start: Heads) -> Heads:
         xtol=1e-15,
         ftol=1e-14,
         gtol=1e-15,
-        max_nfev=200,
+        max_nfev=300,
+        x_scale="jac",
     )
     return heads(found.x)
 
@@ -120,6 +128,8 @@ def _descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
     """Sequential linear programming on the largest error."""
     count = len(heads.weights)
     error = heads.error(problem.t, problem.target)
+    if error < EXACT:
+        return heads
     radius = 0.3
     objective = np.append(np.zeros(2 * count), 1.0)
     for _ in range(steps):
@@ -154,7 +164,7 @@ def _descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
         if new_error < error:
             heads, error = candidate, new_error
         radius = min(2 * radius, 4.0) if share > 0.5 else radius / 2.5 if share < 0.25 else radius
-        if converged or radius < 1e-9 or error < 1e-15:
+        if converged or radius < 1e-9 or error < EXACT:
             break
     return heads
 

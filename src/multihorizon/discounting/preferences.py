@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from multihorizon.discounting.discount import Discount
-from multihorizon.discounting.hazard.prior import times
+from multihorizon.discounting.hazard.prior import Values, times
 from multihorizon.errors import positive
 
 TIE = 1e-12
@@ -29,26 +30,25 @@ class Offer:
         times(wait)
         return self.sooner * float(discount(wait)), self.later * float(discount(wait + self.delay))
 
+    def advantage(self, discount: Discount, wait: ArrayLike) -> Values:
+        """ln(later's worth / sooner's worth): above 0 the later is taken. In logarithms, since both may be tiny."""
+        wait = times(wait)
+        gain = np.log(self.later / self.sooner) + discount.log(wait + self.delay) - discount.log(wait)
+        return np.where(np.abs(gain) <= TIE, 0.0, gain)[()]
+
     def taken(self, discount: Discount, wait: float) -> str:
         """'sooner', 'later', or 'either' where they are worth the same."""
-        sooner, later = self.values(discount, wait)
-        if abs(sooner - later) <= TIE * max(sooner, later):
-            return "either"
-        return "sooner" if sooner > later else "later"
+        return ("either", "later", "sooner")[int(np.sign(self.advantage(discount, wait)))]
 
     def reversal(self, discount: Discount, longest_wait: int) -> float | None:
-        """The wait at which the preference of a wait of 0 first turns into the other one; None if it never does."""
-        waits = np.arange(longest_wait + 1)
-        sooner, later = self.sooner * discount(waits), self.later * discount(waits + self.delay)
-        gain = np.where(np.abs(later - sooner) <= TIE * np.maximum(sooner, later), 0.0, later - sooner)
+        """The wait beyond which the preference of a wait of 0 first turns into the other one; None if it never does."""
+        gain = np.asarray(self.advantage(discount, np.arange(longest_wait + 1)))
         turned = np.flatnonzero(gain * gain[0] < 0)
         if len(turned) == 0:
             return None
-        low, high = float(turned[0] - 1), float(turned[0])
-        while low > 0 and gain[int(low)] == 0:
-            low -= 1
-        first = self.taken(discount, 0)
-        for _ in range(60):
+        low, high = 0.0, float(turned[0])
+        for _ in range(80):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.taken(discount, middle) == first else (low, middle)
-        return high
+            same = self.advantage(discount, middle) * gain[0] > 0
+            low, high = (middle, high) if same else (low, middle)
+        return high if high > 1e-9 else 0.0

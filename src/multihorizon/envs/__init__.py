@@ -1,5 +1,1 @@
-"""Worlds to act in."""
-
-from multihorizon.envs.pathworld import Pathworld
-
-__all__ = ["Pathworld"]
+"""Worlds to act in. Import each from its own file: what needs JAX does not burden what does not."""

@@ -1,6 +1,7 @@
 """Pathworld (the paper's Section 7): one choice between paths that pay more the longer and riskier they are."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,6 +11,9 @@ from multihorizon.discounting.discount import Discount, none
 from multihorizon.discounting.hazard import Dirac, Prior
 from multihorizon.errors import at_least
 from multihorizon.mdp import HazardousMDP
+
+if TYPE_CHECKING:
+    from multihorizon.envs.finite import FiniteWorld
 
 
 @dataclass(frozen=True)
@@ -49,3 +53,10 @@ class Pathworld:
         columns = np.concatenate([starts, np.repeat(walking + 1, self.paths)])
         transitions = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(states * self.paths, states))
         return HazardousMDP(transitions, rewards, hazard, discount)
+
+    def environment(self) -> "FiniteWorld":
+        """Without hazard, for agents; the observation is the state, one-hot."""
+        from multihorizon.envs.finite import FiniteWorld  # JAX, which the mathematics does without
+
+        mdp = self.mdp()
+        return FiniteWorld(mdp, np.zeros(1, dtype=int), (mdp.states,))

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from multihorizon.discounting import Horizons, discount, hazard, paper_grid, single
-from multihorizon.envs import Pathworld
+from multihorizon.envs.pathworld import Pathworld
 from multihorizon.mdp import q_learning, simulate
 
 K = 0.05  # the true hazard: λ ~ Exponential(k)

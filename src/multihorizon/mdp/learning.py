@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from multihorizon.discounting.horizons import discount_factors
 from multihorizon.errors import InputError, at_least
 from multihorizon.mdp.model import HazardousMDP
 
@@ -22,9 +23,8 @@ def q_learning(
     (Lin, 1992), so that a reward is felt at the start of a long path in one episode rather than in as many as the
     path has steps.
     """
-    gammas = np.asarray(gammas, dtype=float)
-    if gammas.ndim != 1 or gammas.size == 0 or not np.all((gammas >= 0) & (gammas <= 1)):
-        raise InputError("Q-learning needs one or more discount factors γ in [0, 1]")
+    gammas = discount_factors(gammas)
+    mdp.check_place(start)
     values = np.zeros((mdp.states, mdp.actions, len(gammas)))
     visits = np.zeros((mdp.states, mdp.actions))
     for episode in _episodes(mdp, start, at_least("the number of episodes", episodes, 1), rng):

@@ -30,6 +30,8 @@ class HazardousMDP:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rewards", np.asarray(self.rewards, dtype=float))
+        if not sparse.issparse(self.transitions):
+            object.__setattr__(self, "transitions", np.asarray(self.transitions, dtype=float))
         if self.rewards.ndim != 2 or not np.all(np.isfinite(self.rewards)):
             raise InputError("the rewards of an MDP must be a finite array [states, actions]")
         states, actions = self.rewards.shape
@@ -37,7 +39,7 @@ class HazardousMDP:
             raise InputError(
                 f"the transitions of an MDP with rewards [{states} {actions}] must be [{states} {actions} {states}]"
             )
-        if self.matrix.nnz and (self.matrix.data.min() < 0 or self.matrix.sum(axis=1).max() > 1 + 1e-9):
+        if self.matrix.nnz and not (self.matrix.data.min() >= 0 and self.matrix.sum(axis=1).max() <= 1 + 1e-9):
             raise InputError(
                 "transition probabilities must be at least 0 and add up to at most 1 for each state and action"
             )
@@ -61,12 +63,23 @@ class HazardousMDP:
 
     def check_policy(self, policy: Policy) -> Policy:
         policy = np.asarray(policy, dtype=float)
-        if policy.shape != self.rewards.shape or np.any(policy < 0) or np.any(np.abs(policy.sum(axis=1) - 1) > 1e-9):
+        if (
+            policy.shape != self.rewards.shape
+            or not np.all(policy >= 0)
+            or not np.all(np.abs(policy.sum(axis=1) - 1) <= 1e-9)
+        ):
             raise InputError(
                 f"a policy must be an array [{self.states} {self.actions}] of probabilities, one row for each state, "
                 "each adding up to 1"
             )
         return policy
+
+    def check_place(self, state: int, action: int = 0) -> None:
+        if not (0 <= state < self.states and 0 <= action < self.actions):
+            raise InputError(
+                f"there are states 0 to {self.states - 1} and actions 0 to {self.actions - 1}, "
+                f"but no state {state} with action {action}"
+            )
 
     def under(self, policy: Policy) -> tuple[sparse.csr_array, Float[np.ndarray, " S"]]:
         """The chain that a policy makes of the MDP: its transitions [S S] and its expected rewards [S]."""

@@ -23,6 +23,7 @@ def simulate(
 ) -> Estimate:
     """Q^{H,d}_π(state, action) as the mean of Σ d(t) R(s_t, a_t) over episodes, each with its own λ ~ H."""
     policy = mdp.check_policy(policy)
+    mdp.check_place(state, action)
     episodes = at_least("the number of episodes", episodes, 2)
     returns = np.zeros(episodes)
     alive = np.arange(episodes)
@@ -42,8 +43,7 @@ def simulate(
 
 def choose(policy: Policy, states: Int[np.ndarray, " N"], rng: np.random.Generator) -> Int[np.ndarray, " N"]:
     """An action a ~ π(· | s) for each state."""
-    uniforms = rng.random(len(states))
     if policy.max(axis=1).min() == 1:
         return policy.argmax(axis=1)[states]
-    passed = uniforms[:, None] >= np.cumsum(policy, axis=1)[states]
+    passed = rng.random((len(states), 1)) >= np.cumsum(policy, axis=1)[states]
     return np.minimum(passed.sum(axis=1), policy.shape[1] - 1)

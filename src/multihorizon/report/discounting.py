@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from multihorizon.discounting import Discount, Form, Horizons, discount, hazard, paper_grid
-from multihorizon.report.style import BLACK, BLUE, CYCLE, DASHES, GREY, ORANGE, RED, SKY, canvas, styled
+from multihorizon.report.style import BLACK, BLUE, CYCLE, DASHES, ORANGE, RED, SKY, canvas, styled
 
 
 @styled
@@ -113,12 +113,22 @@ def fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figure:
         bottom.plot(t, horizons.discount(t) - wanted(t), **style)
         if position == 0:
             worst = horizons.fit(wanted, t_max)
-            bottom.axvline(worst.max_error_at, color=GREY, linewidth=1, linestyle=":")
+            error = float(horizons.discount(worst.max_error_at) - wanted(worst.max_error_at))
+            bottom.plot(worst.max_error_at, error, "o", **style)
             said = f"{worst.max_error:.3g} at t = {worst.max_error_at}"
-            place = (worst.max_error_at, 0)
-            bottom.annotate(said, place, xytext=(6, 6), textcoords="offset points", fontsize=9, color=BLACK)
+            place: Any = {"xytext": (0, -8), "ha": "center", "va": "top", "textcoords": "offset points"}
+            bottom.annotate(said, (worst.max_error_at, error), fontsize=9, **place)
+            if t_max >= 100:
+                for d, colour, shift, side in (
+                    (wanted, BLACK, (8, 2), "left"),
+                    (horizons.discount, style["color"], (-8, -8), "right"),
+                ):
+                    top.plot(100, d(100), "o", color=colour, zorder=5)
+                    place = {"xytext": shift, "ha": side, "color": colour, "textcoords": "offset points"}
+                    top.annotate(f"d(100) = {d(100):.2f}", (100, float(d(100))), **place)
     top.set(ylabel="d(t)", ylim=(0, 1.25 * float(wanted(0))), title="The discount that the heads really add up to")
     top.legend(fontsize=9)
     bottom.axhline(0, color=BLACK, linewidth=1)
+    bottom.margins(y=0.2)
     bottom.set(xlabel="steps t", ylabel="reached minus wanted", xscale="symlog", xlim=(0, t_max))
     return figure

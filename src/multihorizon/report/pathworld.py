@@ -8,12 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from multihorizon.discounting import discount
-from multihorizon.envs import Pathworld
+from multihorizon.envs.pathworld import Pathworld
 from multihorizon.experiments.pathworld import Experiment, K, Outcome
-from multihorizon.report.style import BLACK, BLUE, CYCLE, DASHES, GREY, RED, canvas, styled
+from multihorizon.report.style import BLACK, BLUE, CYCLE, DASHES, GREEN, GREY, ORANGE, PURPLE, RED, canvas, styled
 
+# An agent that is in several figures has one colour in all of them.
+COLOURS = {"hyperbolic": BLUE, "gamma=0.975": ORANGE, "gamma=0.95": GREEN, "gamma=0.9": RED, "gamma=0.99": PURPLE}
 TITLES = {
-    "matching_prior": "The hyperbolic agent's prior is the world's:\nit values every path right",
+    "matching_prior": "The hyperbolic agent's prior is the world's:\nit values every path nearly right",
     "wrong_k": "The agent's k is not the world's 0.05",
     "uniform_hazard": "The world's hazard is uniform, with the same mean",
     "gamma_max": "What the largest learned γ does",
@@ -66,7 +68,7 @@ def _draw_values(axes: Axes, outcome: Outcome) -> None:
     axes.plot(paths, outcome.true, color=BLACK, linewidth=5, alpha=0.25, label="true value under hazard", zorder=3)
     axes.plot(paths, outcome.simulated, "x", color=BLACK, markersize=6, label="simulated", zorder=6)
     agents = list(outcome.experiment.agents)
-    colours = dict(zip(agents, CYCLE, strict=False))
+    colours = {agent: COLOURS.get(agent, colour) for agent, colour in zip(agents, CYCLE, strict=False)}
     dashes = iter(("-", *DASHES))
     for agent in agents:
         line: Any = {"linestyle": next(dashes), "zorder": 4}

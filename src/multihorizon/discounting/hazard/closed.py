@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, times
+from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, probabilities, rates, times
 from multihorizon.errors import InputError, positive
 
 
@@ -33,13 +33,13 @@ class Dirac(Prior):
         return self.k
 
     def density(self, rate: ArrayLike) -> Values:
-        return np.zeros(np.shape(rate))[()]
+        return np.zeros(rates(rate).shape)[()]
 
     def cdf(self, rate: ArrayLike) -> Values:
-        return np.where(np.asarray(rate) >= self.k, 1.0, 0.0)[()]
+        return np.where(rates(rate) >= self.k, 1.0, 0.0)[()]
 
     def quantile(self, probability: ArrayLike) -> Values:
-        return np.full(np.shape(probability), float(self.k))[()]
+        return np.full(probabilities(probability).shape, float(self.k))[()]
 
     def log_survival(self, t: ArrayLike) -> Values:
         t = times(t)
@@ -67,14 +67,14 @@ class Exponential(Prior):
         return self.k
 
     def density(self, rate: ArrayLike) -> Values:
-        return np.exp(-np.asarray(rate) / self.k) / self.k
+        return np.exp(-rates(rate) / self.k) / self.k
 
     def cdf(self, rate: ArrayLike) -> Values:
-        return -np.expm1(-np.asarray(rate) / self.k)
+        return -np.expm1(-rates(rate) / self.k)
 
     def quantile(self, probability: ArrayLike) -> Values:
         with np.errstate(divide="ignore"):  # the largest hazard is ∞
-            return -self.k * np.log1p(-np.asarray(probability))
+            return -self.k * np.log1p(-probabilities(probability))
 
     def log_survival(self, t: ArrayLike) -> Values:
         return -np.log1p(self.k * times(t))
@@ -103,14 +103,14 @@ class Gamma(Prior):
         return self.a * self.k
 
     def density(self, rate: ArrayLike) -> Values:
-        x = np.asarray(rate) / self.k
+        x = rates(rate) / self.k
         return np.exp(special.xlogy(self.a - 1, x) - x - special.gammaln(self.a)) / self.k
 
     def cdf(self, rate: ArrayLike) -> Values:
-        return special.gammainc(self.a, np.asarray(rate) / self.k)
+        return special.gammainc(self.a, rates(rate) / self.k)
 
     def quantile(self, probability: ArrayLike) -> Values:
-        return self.k * special.gammaincinv(self.a, probability)
+        return self.k * special.gammaincinv(self.a, probabilities(probability))
 
     def log_survival(self, t: ArrayLike) -> Values:
         return -self.a * np.log1p(self.k * times(t))
@@ -140,14 +140,14 @@ class Uniform(Prior):
         return (self.low + self.k) / 2
 
     def density(self, rate: ArrayLike) -> Values:
-        rate = np.asarray(rate)
+        rate = rates(rate)
         return np.where((rate >= self.low) & (rate <= self.k), 1 / (self.k - self.low), 0.0)[()]
 
     def cdf(self, rate: ArrayLike) -> Values:
-        return np.clip((np.asarray(rate) - self.low) / (self.k - self.low), 0, 1)
+        return np.clip((rates(rate) - self.low) / (self.k - self.low), 0, 1)
 
     def quantile(self, probability: ArrayLike) -> Values:
-        return self.low + (self.k - self.low) * np.asarray(probability)
+        return self.low + (self.k - self.low) * probabilities(probability)
 
     def log_survival(self, t: ArrayLike) -> Values:
         t = times(t)

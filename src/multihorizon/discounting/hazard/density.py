@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
 from multihorizon.discounting.hazard.mixed import Samples
-from multihorizon.discounting.hazard.prior import Prior, Values
+from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, rates
 from multihorizon.errors import InputError
 
 SMALLEST, LARGEST = 1e-60, 1e12  # hazards outside act as 0 and as ∞ over any number of steps there can be
@@ -76,7 +76,7 @@ def _integrate(function: Callable[[float], float], support: tuple[float, float])
     return Panels(np.append(lows[order], highs.max()), nodes[order], masses[order])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Density(Prior):
     """Any density p(λ) on `support`, as a function of one number.
 
@@ -99,6 +99,9 @@ class Density(Prior):
                 "divide it by that, or give the support it lives on"
             )
 
+    def __repr__(self) -> str:
+        return f"Density({getattr(self.function, '__name__', 'function')})"
+
     @cached_property
     def panels(self) -> Panels:
         return _integrate(self.function, self.support)
@@ -110,38 +113,39 @@ class Density(Prior):
         return Samples(self.panels.nodes.reshape(-1), masses / masses.sum())
 
     @cached_property
-    def _cumulative(self) -> tuple[np.ndarray, np.ndarray]:
-        """Points of the distribution function, exact at each panel's ends and nodes."""
+    def _cdf_and_quantile(self) -> tuple[PchipInterpolator, PchipInterpolator]:
+        """Interpolated between the panels' ends and nodes, where they are exact."""
         legendre = np.polynomial.legendre.Legendre
         fit = np.linalg.inv(np.polynomial.legendre.legvander(X, ORDER - 1))  # values at nodes -> coefficients
         inside = np.stack([legendre(column).integ(lbnd=-1)(X) for column in fit.T], axis=1) / W  # [node, node]
         before = np.concatenate([[0.0], np.cumsum(self.panels.masses.sum(1))])
         at_nodes = before[:-1, None] + self.panels.masses @ inside.T
-        rates = np.concatenate([self.panels.edges[:-1, None], self.panels.nodes], axis=1).reshape(-1)
+        rates_ = np.concatenate([self.panels.edges[:-1, None], self.panels.nodes], axis=1).reshape(-1)
         reached = np.concatenate([before[:-1, None], at_nodes], axis=1).reshape(-1)
-        rates, reached = np.append(rates, self.panels.edges[-1]), np.append(reached, before[-1]) / before[-1]
+        rates_, reached = np.append(rates_, self.panels.edges[-1]), np.append(reached, before[-1]) / before[-1]
         reached = np.maximum.accumulate(np.clip(reached, 0, 1))
         rises = np.concatenate([[True], np.diff(reached) > 1e-16])
-        return rates[rises], reached[rises]
+        rates_, reached = rates_[rises], reached[rises]
+        return PchipInterpolator(rates_, reached), PchipInterpolator(reached, rates_)
 
     @property
     def mean(self) -> float:
         return self.nodes.mean
 
     def density(self, rate: ArrayLike) -> Values:
-        rate = np.asarray(rate, dtype=float)
+        rate = rates(rate)
         inside = (rate >= self.support[0]) & (rate <= self.support[1])
         values = np.zeros(rate.shape)
         values[inside] = _elementwise(self.function, rate[inside])
         return values[()]
 
     def cdf(self, rate: ArrayLike) -> Values:
-        rates, reached = self._cumulative
-        return PchipInterpolator(rates, reached)(np.clip(rate, rates[0], rates[-1]))[()]
+        cdf, _ = self._cdf_and_quantile
+        return cdf(np.clip(rates(rate), cdf.x[0], cdf.x[-1]))[()]
 
     def quantile(self, probability: ArrayLike) -> Values:
-        rates, reached = self._cumulative
-        return PchipInterpolator(reached, rates)(np.clip(probability, reached[0], reached[-1]))[()]
+        _, quantile = self._cdf_and_quantile
+        return quantile(np.clip(probabilities(probability), quantile.x[0], quantile.x[-1]))[()]
 
     def log_survival(self, t: ArrayLike) -> Values:
         return self.nodes.log_survival(t)

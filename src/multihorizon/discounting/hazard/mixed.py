@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy import special
 
-from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, times
+from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, probabilities, rates, times
 from multihorizon.errors import InputError
 
 CHUNK = 2_000_000  # terms of an [atoms, times] table held at once
@@ -29,7 +29,7 @@ def _posterior_mean(log_weights: np.ndarray, rates: np.ndarray) -> Values:
     return np.sum(np.multiply(weights, rates, out=np.zeros_like(weights), where=weights > 0), axis=0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Samples(Prior):
     """Observed hazards, each as likely as its weight (all alike unless given)."""
 
@@ -46,6 +46,11 @@ class Samples(Prior):
         object.__setattr__(self, "rates", rates[order])
         object.__setattr__(self, "weights", masses[order])
 
+    def __repr__(self) -> str:
+        if len(self.rates) <= 4:
+            return f"Samples({', '.join(f'{rate:g}' for rate in self.rates)})"
+        return f"Samples({len(self.rates)} hazards with mean {self.mean:.4g})"
+
     @property
     def atoms(self) -> Atoms:
         return Atoms(np.asarray(self.rates), np.asarray(self.weights))
@@ -59,15 +64,15 @@ class Samples(Prior):
         return float(self.atoms.rates @ self.atoms.masses)
 
     def density(self, rate: ArrayLike) -> Values:
-        return np.zeros(np.shape(rate))[()]
+        return np.zeros(rates(rate).shape)[()]
 
     def cdf(self, rate: ArrayLike) -> Values:
         cumulative = np.concatenate([[0.0], np.cumsum(self.weights)])
-        return cumulative[np.searchsorted(self.rates, rate, side="right")]
+        return cumulative[np.searchsorted(self.rates, rates(rate), side="right")]
 
     def quantile(self, probability: ArrayLike) -> Values:
         cumulative = np.cumsum(self.weights)
-        found = np.searchsorted(cumulative, np.asarray(probability) - 1e-15)  # sums of weights round
+        found = np.searchsorted(cumulative, probabilities(probability) - 1e-15)  # sums of weights round
         return self.atoms.rates[np.minimum(found, len(cumulative) - 1)]
 
     def _log_terms(self, t: np.ndarray) -> Float[np.ndarray, "n t"]:
@@ -86,7 +91,7 @@ class Samples(Prior):
         return np.concatenate(parts).reshape(np.shape(t))[()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mixture(Prior):
     """One of several beliefs holds, each with its weight (all alike unless given)."""
 
@@ -100,6 +105,9 @@ class Mixture(Prior):
         held = [(c, float(w)) for c, w in zip(self.components, weights, strict=True) if w > 0]
         object.__setattr__(self, "components", tuple(c for c, _ in held))
         object.__setattr__(self, "weights", tuple(w for _, w in held))
+
+    def __repr__(self) -> str:
+        return " + ".join(f"{w:.4g} {c}" for w, c in zip(self.weights, self.components, strict=True))
 
     def _average(self, of_components: list[Values]) -> Values:
         return np.tensordot(np.asarray(self.weights), np.stack(of_components), 1)[()]
@@ -125,14 +133,15 @@ class Mixture(Prior):
         return self._average([c.cdf(rate) for c in self.components])
 
     def quantile(self, probability: ArrayLike) -> Values:
-        u = np.asarray(probability, dtype=float)
+        u = probabilities(probability)
         each = np.stack([np.asarray(c.quantile(u)) for c in self.components])
         low, high = each.min(axis=0), each.max(axis=0)  # the mixture's quantile lies between its parts'
         for _ in range(200):
             middle = np.where(np.isinf(high), 2 * low + 1, low / 2 + high / 2)
             enough = self.cdf(middle) >= u
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return high[()]
+        # The ends are known; near them sums of rounded probabilities would reach 0 or 1 too early.
+        return np.where(u == 1, self.support[1], np.where(u == 0, self.support[0], high))[()]
 
     def sample(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " {size}"]:
         counts = rng.multinomial(size, self.weights)

@@ -25,8 +25,23 @@ NO_ATOMS = Atoms(np.empty(0), np.empty(0))
 
 def times(t: ArrayLike) -> np.ndarray:
     array = np.asarray(t, dtype=float)
+    wrong = ~((array >= 0) & np.isfinite(array))
+    if np.any(wrong):
+        raise InputError(f"a time must be at least 0 and finite, got {array[wrong].flat[0]:g}")
+    return array
+
+
+def rates(rate: ArrayLike) -> np.ndarray:
+    array = np.asarray(rate, dtype=float)
     if not np.all(array >= 0):
-        raise InputError(f"a time must be at least 0, got {array[~(array >= 0)].flat[0]:g}")
+        raise InputError(f"a hazard must be at least 0, got {array[~(array >= 0)].flat[0]:g}")
+    return array
+
+
+def probabilities(u: ArrayLike) -> np.ndarray:
+    array = np.asarray(u, dtype=float)
+    if not np.all((array >= 0) & (array <= 1)):
+        raise InputError("a probability must lie in [0, 1]")
     return array
 
 

@@ -1,0 +1,70 @@
+"""A deterministic finite MDP as an environment whose observation is the state, one-hot on a grid of any shape."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from multihorizon.envs.environment import Step
+from multihorizon.errors import InputError
+from multihorizon.mdp import HazardousMDP
+
+ENDS = -1
+
+
+class FiniteState(NamedTuple):
+    place: Int[Array, ""]
+    steps: Int[Array, ""]
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteWorld:
+    """Starts in one of `starts`, all alike; cut off after `most_steps` (0: never)."""
+
+    mdp: HazardousMDP
+    starts: Int[np.ndarray, " n"]
+    observation_shape: tuple[int, ...]
+    most_steps: int = 0
+
+    def __post_init__(self) -> None:
+        if int(np.prod(self.observation_shape)) != self.mdp.states:
+            raise InputError(f"{self.mdp.states} states do not fill an observation of shape {self.observation_shape}")
+        _ = self._next
+
+    @cached_property
+    def _next(self) -> Int[np.ndarray, "S A"]:
+        matrix = self.mdp.matrix
+        if matrix.nnz and matrix.data.min() < 1:
+            raise InputError("a finite world must be deterministic: each transition certain, or the episode's end")
+        following = np.full(matrix.shape[0], ENDS)
+        following[np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))] = matrix.indices
+        return following.reshape(self.mdp.rewards.shape)
+
+    @property
+    def actions(self) -> int:
+        return self.mdp.actions
+
+    @property
+    def observation_dtype(self) -> str:
+        return "bool"
+
+    def observe(self, place: Int[Array, ""]) -> Bool[Array, "..."]:
+        return (jnp.arange(self.mdp.states) == place).reshape(self.observation_shape)
+
+    def reset(self, key: Key[Array, ""]) -> tuple[FiniteState, Bool[Array, "..."]]:
+        place = jax.random.choice(key, jnp.asarray(self.starts))
+        return FiniteState(place, jnp.zeros((), jnp.int32)), self.observe(place)
+
+    def step(self, key: Key[Array, ""], state: FiniteState, action: Int[Array, ""]) -> tuple[FiniteState, Step]:
+        del key
+        following = jnp.asarray(self._next)[state.place, action]
+        reward: Float[Array, ""] = jnp.asarray(self.mdp.rewards, jnp.float32)[state.place, action]
+        terminated = following == ENDS
+        place = jnp.where(terminated, state.place, following)
+        steps = state.steps + 1
+        truncated = ~terminated & (steps >= self.most_steps) & (self.most_steps > 0)
+        return FiniteState(place, steps), Step(self.observe(place), reward, terminated, truncated)
