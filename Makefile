@@ -19,6 +19,9 @@ reproduce: $(VENV)/.installed
 	@echo
 	@echo "The discount that the published Atari agents act by ..."
 	@$(BIN)/multihorizon discount --out reproduced/discount
+	@echo
+	@echo "Rainbow and Hyper-Rainbow learn to forage, three seeds each, and are judged under hazard (about a minute) ..."
+	@$(BIN)/multihorizon foraging
 
 test: $(VENV)/.installed-dev
 	@echo "Running the tests ..."
@@ -43,12 +46,12 @@ $(VENV)/.made:
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing multihorizon into $(VENV) ..."
-	@$(INSTALL) .
+	@$(INSTALL) '.[minatar]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing multihorizon and its test tools into $(VENV) ..."
-	@$(INSTALL) '.[dev]'
+	@$(INSTALL) '.[minatar,dev]'
 	@touch $@ $(VENV)/.installed
 
 clean:

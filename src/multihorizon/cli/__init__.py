@@ -8,10 +8,17 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from multihorizon import __version__
-from multihorizon.cli import discount, pathworld, preferences
+from multihorizon.cli import agents, discount, foraging, pathworld, preferences, train
 from multihorizon.errors import InputError, one_of
 
-COMMANDS = {"pathworld": pathworld, "discount": discount, "preferences": preferences}
+COMMANDS = {
+    "pathworld": pathworld,
+    "discount": discount,
+    "preferences": preferences,
+    "agents": agents,
+    "train": train,
+    "foraging": foraging,
+}
 
 EXAMPLES = """\
 examples:
@@ -19,6 +26,7 @@ examples:
   multihorizon discount                         the discount that the published Atari agents really act by
   multihorizon discount --grid minimax --heads 3 --gamma-cap 0.997 --t-max 300
   multihorizon preferences --discount quasi-hyperbolic:0.7,0.99
+  multihorizon train multi-rainbow --env minatar/breakout --seeds 3
 """
 
 

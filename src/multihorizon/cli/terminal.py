@@ -1,12 +1,14 @@
 """How results reach a person: tables and colours on a terminal, plain text elsewhere; or JSON for machines."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Group
+
+    from multihorizon.training.run import Chunk
 
 
 def show(*items: Any) -> None:
@@ -55,3 +57,31 @@ def working(message: str) -> Iterator[None]:
     else:
         console.print(message, highlight=False)
         yield
+
+
+@contextmanager
+def training_progress(name: str, steps: int) -> "Iterator[Callable[[Chunk], None]]":
+    """A bar with the latest return, speed and time left; plain lines where there is no terminal. On stderr."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True, highlight=False)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("return {task.fields[earned]}  {task.fields[speed]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(name, total=steps, earned="-", speed="")
+
+        def report(chunk: "Chunk") -> None:
+            known = [r for r in chunk.returns if r is not None]
+            earned = f"{sum(known) / len(known):.2f}" if known else "-"
+            speed = f"{chunk.steps_per_second:,.0f} steps/s"
+            progress.update(task, completed=min(chunk.step, steps), earned=earned, speed=speed)
+            if not console.is_terminal:
+                console.print(f"{name}: {chunk.step:,} of {steps:,} steps, return {earned}, {speed}")
+
+        yield report

@@ -1,6 +1,6 @@
 """What a world is to an agent: two pure functions on JAX arrays, so that it can live on the device with it."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Int, Key
 
@@ -14,6 +14,7 @@ class Step(NamedTuple):
     truncated: Bool[Array, ""]
 
 
+@runtime_checkable
 class Environment(Protocol):
     """Written for one world; vmap adds more. A state is any pytree of arrays."""
 

@@ -1,0 +1,1 @@
+"""Value-based agents over many horizons: DQN is the case of one."""

@@ -1,0 +1,65 @@
+"""From the heads' values Q [H A] to an action."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from multihorizon.discounting import Horizons
+from multihorizon.errors import InputError, inside
+
+
+class Acting(Enum):
+    """Which values an agent acts by. A number in its place is the γ of one head."""
+
+    WEIGHTED = "Σ wᵢ Q_γᵢ: the discount that the horizons add up to (the paper's Hyper agents)"
+    LARGEST_GAMMA = "the head with the largest γ (the paper's Multi agents)"
+    SAMPLED_HEAD = "a head drawn by its weight at each step, as the μAgents of Kurth-Nelson & Redish (2009)"
+
+
+def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarray, " H"]:
+    """Weights of the heads in the values that choose (for SAMPLED_HEAD: the chance of each)."""
+    if acting is Acting.WEIGHTED:
+        return horizons.weights.copy()
+    if acting is Acting.SAMPLED_HEAD:
+        if np.any(horizons.weights < 0):
+            raise InputError("heads can be sampled by their weights only if none is negative")
+        return horizons.weights / horizons.weights.sum()
+    target = horizons.gammas.max() if acting is Acting.LARGEST_GAMMA else inside("the γ to act by", float(acting), 0, 1)
+    nearest = int(np.argmin(np.abs(horizons.gammas - target)))
+    if abs(horizons.gammas[nearest] - target) > 1e-6:
+        heads = ", ".join(f"{g:.5g}" for g in horizons.gammas)
+        raise InputError(f"there is no head with γ = {target:g} to act by; the heads have {heads}")
+    return np.eye(len(horizons))[nearest]
+
+
+@dataclass(frozen=True)
+class Epsilon:
+    """The chance of a random action: 1 until learning starts, then linearly down to `final`."""
+
+    final: float = 0.01
+    decay_steps: int = 250_000
+    evaluation: float = 0.001
+
+    def at(self, step: Int[Array, ""], warm_up_steps: int) -> Float[Array, ""]:
+        done = jnp.clip((step - warm_up_steps) / max(self.decay_steps, 1), 0.0, 1.0)
+        return 1.0 + done * (self.final - 1.0)
+
+
+def choose(
+    key: Key[Array, ""],
+    values: Float[Array, "H A"],
+    weights: Float[Array, " H"],
+    epsilon: Float[Array, ""],
+    sampled_head: bool = False,
+) -> Int[Array, ""]:
+    """ε-greedy by the weighted values, or by one head drawn by its weight."""
+    explore_key, action_key, head_key = jax.random.split(key, 3)
+    if sampled_head:
+        weights = jax.nn.one_hot(jax.random.categorical(head_key, jnp.log(weights)), weights.shape[0])
+    greedy = jnp.argmax(weights @ values)
+    random = jax.random.randint(action_key, (), 0, values.shape[1])
+    return jnp.where(jax.random.uniform(explore_key) < epsilon, random, greedy)

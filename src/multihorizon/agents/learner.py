@@ -1,0 +1,125 @@
+"""Learning: a state, and one update of it by a batch. Written for one seed; vmap adds more."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, Key, PyTree
+
+from multihorizon.agents import replay as replays
+from multihorizon.agents.acting import Acting, acting_weights, choose
+from multihorizon.agents.losses import Priority, next_actions, priority
+from multihorizon.agents.networks import Convolve, Network, Torso, cast, make_network
+from multihorizon.agents.presets import Agent
+from multihorizon.agents.replay import Replay, ReplayShape, Transition
+from multihorizon.agents.returns import bootstrap_factors, n_step_returns
+
+
+class LearnerState(NamedTuple):
+    parameters: PyTree[Array]  # of the network that learns, in float32
+    target: PyTree[Array]  # of the network that is bootstrapped from, in the type that is computed with
+    optimiser: optax.OptState
+
+
+class Metrics(NamedTuple):
+    """Of one update, averaged over its batch."""
+
+    losses: Float[Array, " H"]
+    values: Float[Array, " H"]  # of the actions that were taken
+
+
+class Learner:
+    """The functions of an agent on observations of one shape. Holds no state of its own."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        actions: int,
+        observation_shape: tuple[int, ...],
+        torso: Torso,
+        convolve: Convolve = Convolve.PLAIN,
+    ) -> None:
+        self.agent = agent
+        self.gammas = jnp.asarray(agent.horizons.gammas, jnp.float32)
+        self.acting_weights = jnp.asarray(acting_weights(agent.acting, agent.horizons), jnp.float32)
+        self.optimiser = agent.optimiser.make()
+        self.dtype = jnp.dtype(agent.compute_dtype)
+        output_shape = agent.loss.output_shape(len(agent.horizons), actions)
+        self._make = lambda key: make_network(key, torso, observation_shape, output_shape, convolve)
+        _, self.skeleton = eqx.partition(self._make(jax.random.key(0)), eqx.is_array)  # what is not a number
+
+    def init(self, key: Key[Array, ""]) -> LearnerState:
+        parameters = eqx.filter(self._make(key), eqx.is_array)
+        return LearnerState(parameters, self._computed_with(parameters), self.optimiser.init(parameters))
+
+    def _computed_with(self, parameters: PyTree[Array]) -> PyTree[Array]:
+        """In the type of computation; a copy, since two states must not share memory that one of them gives up."""
+        return jax.tree.map(jnp.copy, cast(parameters, self.dtype))
+
+    def network(self, parameters: PyTree[Array]) -> Network:
+        return eqx.combine(cast(parameters, self.dtype), self.skeleton)
+
+    def values(self, parameters: PyTree[Array], observation: Array) -> Float[Array, "H A"]:
+        """Q of every horizon and action for one observation."""
+        return self.agent.loss.values(self.network(parameters)(observation).astype(jnp.float32))
+
+    def act(
+        self, parameters: PyTree[Array], key: Key[Array, ""], observation: Array, epsilon: Float[Array, ""]
+    ) -> Int[Array, ""]:
+        sampled_head = self.agent.acting is Acting.SAMPLED_HEAD
+        return choose(key, self.values(parameters, observation), self.acting_weights, epsilon, sampled_head)
+
+    def transition_losses(
+        self, parameters: PyTree[Array], target: PyTree[Array], transition: Transition
+    ) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
+        """The loss of each head on one transition, and its value of the action taken."""
+        loss = self.agent.loss
+        output = self.network(parameters)(transition.observation).astype(jnp.float32)
+        ahead = self.network(target)(transition.next_observation).astype(jnp.float32)
+        choosing = self.values(parameters, transition.next_observation) if self.agent.double_q else loss.values(ahead)
+        losses = loss.losses(
+            output,
+            transition.action,
+            n_step_returns(transition.rewards, self.gammas),
+            bootstrap_factors(self.gammas, transition.steps, transition.terminated),
+            ahead,
+            next_actions(choosing, self.acting_weights, self.agent.bootstrap),
+        )
+        return losses, loss.values(output)[:, transition.action]
+
+    def update(
+        self, state: LearnerState, transitions: Transition, importance: Float[Array, " B"]
+    ) -> tuple[LearnerState, Float[Array, " B"], Metrics]:
+        """One step of gradient descent on a batch, and the new priorities of its transitions."""
+
+        def objective(parameters: PyTree[Array]) -> tuple[Float[Array, ""], tuple[Array, Array]]:
+            losses, values = jax.vmap(lambda t: self.transition_losses(parameters, state.target, t))(transitions)
+            return jnp.mean(importance * losses.mean(axis=1)), (losses, values)  # over heads, then the batch
+
+        gradients, (losses, values) = jax.grad(objective, has_aux=True)(state.parameters)
+        changes, optimiser = self.optimiser.update(gradients, state.optimiser, state.parameters)
+        parameters = optax.apply_updates(state.parameters, changes)
+        priorities = jax.vmap(lambda one: priority(one, self.gammas, self.acting_weights, self.agent.priority))(losses)
+        metrics = Metrics(losses.mean(axis=0), values.mean(axis=0))
+        return LearnerState(parameters, state.target, optimiser), priorities, metrics
+
+    def learn(
+        self, shape: ReplayShape, state: LearnerState, replay: Replay, key: Key[Array, ""], update: Int[Array, ""]
+    ) -> tuple[LearnerState, Replay, Metrics]:
+        """Update number `update`: sample, learn, reprioritise, and copy the target network when its time has come.
+
+        `update` is the same for all seeds, so that under vmap the copy stays a branch that is seldom taken.
+        """
+        period = max(1, self.agent.target_period_steps // self.agent.update_period_steps)
+        batch = replays.sample(shape, replay, key)
+        prioritised = self.agent.priority is not Priority.UNIFORM
+        importance = replays.importance_weights(batch.priorities) if prioritised else jnp.ones(shape.batch)
+        state, priorities, metrics = self.update(state, batch.transitions, importance)
+        if prioritised:
+            replay = replays.reprioritise(shape, replay, batch.indices, priorities)
+        target = jax.lax.cond(
+            (update + 1) % period == 0, lambda: self._computed_with(state.parameters), lambda: state.target
+        )
+        return state._replace(target=target), replay, metrics

@@ -1,0 +1,141 @@
+"""Losses of one transition, a number for each head. Batch and seeds are vmapped over them."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from multihorizon.errors import InputError
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """What a head's output means, and how far it is from its target."""
+
+    def output_shape(self, heads: int, actions: int) -> tuple[int, ...]: ...
+
+    def values(self, output: Float[Array, "H A *Z"]) -> Float[Array, "H A"]:
+        """Q from the network's output."""
+
+    def losses(
+        self,
+        output: Float[Array, "H A *Z"],
+        action: Int[Array, ""],
+        returns: Float[Array, " H"],
+        bootstraps: Float[Array, " H"],
+        next_output: Float[Array, "H A *Z"],
+        next_actions: Int[Array, " H"],
+    ) -> Float[Array, " H"]:
+        """Against the target `returns` + `bootstraps` · (value of `next_actions` in `next_output`)."""
+
+
+@dataclass(frozen=True)
+class Huber:
+    """Temporal-difference learning with the Huber loss (DQN)."""
+
+    def output_shape(self, heads: int, actions: int) -> tuple[int, ...]:
+        return heads, actions
+
+    def values(self, output: Float[Array, "H A"]) -> Float[Array, "H A"]:
+        return output
+
+    def losses(
+        self,
+        output: Float[Array, "H A"],
+        action: Int[Array, ""],
+        returns: Float[Array, " H"],
+        bootstraps: Float[Array, " H"],
+        next_output: Float[Array, "H A"],
+        next_actions: Int[Array, " H"],
+    ) -> Float[Array, " H"]:
+        ahead = jnp.take_along_axis(next_output, next_actions[:, None], axis=1)[:, 0]
+        error = output[:, action] - jax.lax.stop_gradient(returns + bootstraps * ahead)
+        size = jnp.abs(error)
+        return jnp.where(size <= 1, 0.5 * error**2, size - 0.5)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """Distributions over atoms evenly spaced on [-v_max, v_max], and their cross-entropy (C51)."""
+
+    atoms: int = 51
+    v_max: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.atoms < 2 or not self.v_max > 0:
+            raise InputError(
+                f"a categorical loss needs 2 atoms or more and v_max > 0, got {self.atoms} and {self.v_max:g}"
+            )
+
+    @property
+    def support(self) -> Float[Array, " Z"]:
+        return jnp.linspace(-self.v_max, self.v_max, self.atoms)
+
+    def output_shape(self, heads: int, actions: int) -> tuple[int, ...]:
+        return heads, actions, self.atoms
+
+    def values(self, output: Float[Array, "H A Z"]) -> Float[Array, "H A"]:
+        return jax.nn.softmax(output) @ self.support
+
+    def losses(
+        self,
+        output: Float[Array, "H A Z"],
+        action: Int[Array, ""],
+        returns: Float[Array, " H"],
+        bootstraps: Float[Array, " H"],
+        next_output: Float[Array, "H A Z"],
+        next_actions: Int[Array, " H"],
+    ) -> Float[Array, " H"]:
+        ahead = jnp.take_along_axis(next_output, next_actions[:, None, None], axis=1)[:, 0]  # [H Z]
+        target = jax.vmap(self.project)(returns, bootstraps, jax.nn.softmax(ahead))
+        log_probabilities = jax.nn.log_softmax(output[:, action])
+        return -jnp.sum(jax.lax.stop_gradient(target) * log_probabilities, axis=-1)
+
+    def project(
+        self, return_: Float[Array, ""], bootstrap: Float[Array, ""], probabilities: Float[Array, " Z"]
+    ) -> Float[Array, " Z"]:
+        """The distribution of return_ + bootstrap · z, shared between the two atoms next to each of its values."""
+        spacing = 2 * self.v_max / (self.atoms - 1)
+        moved = jnp.clip(return_ + bootstrap * self.support, -self.v_max, self.v_max)
+        nearness = jnp.clip(1 - jnp.abs(moved[None, :] - self.support[:, None]) / spacing, 0, 1)  # [to from]
+        return nearness @ probabilities
+
+
+class Bootstrap(Enum):
+    """Which action a head's target takes next."""
+
+    OWN = "each head's own best: what the paper does; the weighted sum is then the value of no single policy"
+    ACTING = "the one that the agent would take, the same for all heads: consistent"
+
+
+def next_actions(
+    choosing: Float[Array, "H A"], acting_weights: Float[Array, " H"], bootstrap: Bootstrap
+) -> Int[Array, " H"]:
+    """`choosing` are the values that choose: the target network's, or the online one's for double Q-learning."""
+    if bootstrap is Bootstrap.OWN:
+        return jnp.argmax(choosing, axis=1)
+    return jnp.full(choosing.shape[0], jnp.argmax(acting_weights @ choosing))
+
+
+class Priority(Enum):
+    """How often a transition is replayed."""
+
+    UNIFORM = "all alike"
+    AVERAGED = "by √loss averaged over the heads, as in the paper"
+    LARGEST_GAMMA = "by √loss of the head with the largest γ: better, says the paper's appendix"
+    ACTING = "by √loss averaged with the weights that the agent acts by"
+
+
+def priority(
+    losses: Float[Array, " H"], gammas: Float[Array, " H"], acting_weights: Float[Array, " H"], by: Priority
+) -> Float[Array, ""]:
+    roots = jnp.sqrt(losses + 1e-10)
+    if by is Priority.LARGEST_GAMMA:
+        return roots[jnp.argmax(gammas)]
+    if by is Priority.ACTING:
+        shares = jnp.abs(acting_weights)
+        return roots @ (shares / shares.sum())
+    return roots.mean()

@@ -1,0 +1,217 @@
+"""Replay on the device: each frame stored once, stacks rebuilt when sampled, drawn by priority.
+
+Several streams, one for each environment, are written side by side, a row at a time. An episode of T steps takes T + 1
+rows: the last holds the frame that it ended with, which is bootstrapped from where the episode was truncated, and is
+never the start of a transition. Written for one seed.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key, UInt8
+
+from multihorizon.errors import InputError
+
+GOES_ON, TERMINATED, TRUNCATED, FINAL = range(4)  # what a row's step did to its episode; FINAL rows are no steps
+OLDEST = 255  # an age is counted to here; stacks are shorter
+
+
+class Transition(NamedTuple):
+    """`rewards` are raw, and 0 after the episode's end; `next_observation` is `steps` ≤ n steps on."""
+
+    observation: Array
+    action: Int[Array, ""]
+    rewards: Float[Array, " n"]
+    steps: Int[Array, ""]
+    terminated: Bool[Array, ""]
+    next_observation: Array
+
+
+class Rows(NamedTuple):
+    """One step of every stream, to be stored."""
+
+    frame: Array  # [N ...]
+    action: Int[Array, " N"]
+    reward: Float[Array, " N"]
+    end: UInt8[Array, " N"]
+    first: Bool[Array, " N"]  # is this frame the first of its episode?
+
+
+class Replay(NamedTuple):
+    """Rows by time, then stream: row t of stream n is at t·N + n. Priorities are in blocks of whole rows, with the sum
+    of each block kept beside them and always recomputed from it, so that it cannot drift."""
+
+    frames: Array  # [L·N ...]
+    actions: Int[Array, " LN"]
+    rewards: Float[Array, " LN"]
+    ends: UInt8[Array, " LN"]
+    ages: UInt8[Array, " LN"]
+    priorities: Float[Array, "blocks width"]
+    block_sums: Float[Array, " blocks"]
+    largest_priority: Float[Array, ""]
+    written: Int[Array, ""]
+
+
+class Samples(NamedTuple):
+    transitions: Transition  # [B ...]
+    indices: Int[Array, " B"]
+    priorities: Float[Array, " B"]
+
+
+@dataclass(frozen=True)
+class ReplayShape:
+    """All that fixes the size of a replay."""
+
+    capacity: int
+    streams: int
+    frame_shape: tuple[int, ...]
+    frame_dtype: str
+    stack: int
+    n_steps: int
+    batch: int
+
+    def __post_init__(self) -> None:
+        needed = self.batch + self.n_steps + self.stack
+        if self.rows <= self.n_steps + self.stack or self.capacity < needed:
+            raise InputError(
+                f"a replay of {self.capacity} frames in {self.streams} streams is too small for batches of "
+                f"{self.batch} with {self.n_steps}-step returns and stacks of {self.stack}; "
+                f"use {needed * self.streams} or more"
+            )
+
+    @property
+    def rows(self) -> int:
+        return self.capacity // self.streams
+
+    @property
+    def rows_per_block(self) -> int:
+        """Blocks about as wide as there are blocks: the cheapest two-level search."""
+        return max(1, round(np.sqrt(self.rows * self.streams) / self.streams))
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.rows // self.rows_per_block)
+
+    @property
+    def bytes(self) -> int:
+        shapes = jax.eval_shape(lambda: init(self))
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
+
+
+def init(shape: ReplayShape) -> Replay:
+    size = shape.rows * shape.streams
+    return Replay(
+        frames=jnp.zeros((size, *shape.frame_shape), shape.frame_dtype),
+        actions=jnp.zeros(size, jnp.int32),
+        rewards=jnp.zeros(size),
+        ends=jnp.zeros(size, jnp.uint8),
+        ages=jnp.zeros(size, jnp.uint8),
+        priorities=jnp.zeros((shape.blocks, shape.rows_per_block * shape.streams)),
+        block_sums=jnp.zeros(shape.blocks),
+        largest_priority=jnp.ones(()),
+        written=jnp.zeros((), jnp.int32),
+    )
+
+
+def add(shape: ReplayShape, replay: Replay, rows: Rows) -> Replay:
+    """Writes a row, and makes the one n steps before it, whose return is now known, ready to be sampled."""
+    row = replay.written % shape.rows
+    start = row * shape.streams
+    before = jax.lax.dynamic_slice_in_dim(replay.ages, ((row - 1) % shape.rows) * shape.streams, shape.streams)
+    age = jnp.where(rows.first, 0, jnp.minimum(before, OLDEST - 1) + 1).astype(jnp.uint8)
+
+    def write(into: Array, values: Array) -> Array:
+        return jax.lax.dynamic_update_slice_in_dim(into, values.astype(into.dtype), start, axis=0)
+
+    replay = replay._replace(
+        frames=write(replay.frames, rows.frame),
+        actions=write(replay.actions, rows.action),
+        rewards=write(replay.rewards, rows.reward),
+        ends=write(replay.ends, rows.end),
+        ages=write(replay.ages, age),
+        written=replay.written + 1,
+    )
+    # This row's return is not known yet, and the oldest rows have lost frames of their stacks.
+    for gone in range(shape.stack):
+        replay = _set_row(shape, replay, (row + gone) % shape.rows, jnp.zeros(shape.streams))
+    ready = (row - shape.n_steps) % shape.rows
+    ends = jax.lax.dynamic_slice_in_dim(replay.ends, ready * shape.streams, shape.streams)
+    enough = replay.written > shape.n_steps
+    return _set_row(shape, replay, ready, jnp.where((ends != FINAL) & enough, replay.largest_priority, 0.0))
+
+
+def _set_row(shape: ReplayShape, replay: Replay, row: Int[Array, ""], values: Float[Array, " N"]) -> Replay:
+    block, offset = row // shape.rows_per_block, (row % shape.rows_per_block) * shape.streams
+    priorities = jax.lax.dynamic_update_slice(replay.priorities, values[None], (block, offset))
+    return replay._replace(priorities=priorities, block_sums=replay.block_sums.at[block].set(priorities[block].sum()))
+
+
+def sample(shape: ReplayShape, replay: Replay, key: Key[Array, ""]) -> Samples:
+    """A batch, each with a chance in proportion to its priority: one draw from each of B equal parts of the whole."""
+    block_key, leaf_key = jax.random.split(key)
+    parts = (jnp.arange(shape.batch) + jax.random.uniform(block_key, (shape.batch,))) / shape.batch
+    blocks = _search(jnp.cumsum(replay.block_sums)[None], parts[:, None])
+    inside = jnp.cumsum(
+        replay.priorities[blocks], axis=1
+    )  # a draw of its own within the block: floats run out of digits
+    leaves = _search(inside, jax.random.uniform(leaf_key, (shape.batch, 1)))
+    indices = blocks * replay.priorities.shape[1] + leaves
+    transitions = jax.vmap(lambda index: _transition(shape, replay, index))(indices)
+    return Samples(transitions, indices, replay.priorities[blocks, leaves])
+
+
+def _search(sums: Float[Array, "#B width"], share: Float[Array, "B 1"]) -> Int[Array, " B"]:
+    """The first entry whose running sum exceeds a share of the whole: never one that adds nothing to it."""
+    whole = sums[:, -1:]
+    return jnp.sum(sums <= jnp.minimum(share * whole, whole * (1 - 2e-7)), axis=1)
+
+
+def _transition(shape: ReplayShape, replay: Replay, index: Int[Array, ""]) -> Transition:
+    row, stream = index // shape.streams, index % shape.streams
+    window = ((row + jnp.arange(shape.n_steps)) % shape.rows) * shape.streams + stream
+    ends = replay.ends[window]
+    running = jnp.concatenate([jnp.ones(1, bool), jnp.cumprod(ends[:-1] == GOES_ON).astype(bool)])
+    steps = running.sum()
+    return Transition(
+        observation=_stack(shape, replay, row, stream),
+        action=replay.actions[index],
+        rewards=jnp.where(running, replay.rewards[window], 0.0),
+        steps=steps,
+        terminated=jnp.any(running & (ends == TERMINATED)),
+        next_observation=_stack(shape, replay, row + steps, stream),
+    )
+
+
+def _stack(shape: ReplayShape, replay: Replay, row: Int[Array, ""], stream: Int[Array, ""]) -> Array:
+    """The last frames until `row`, oldest first, along the last axis; blank before the episode's start."""
+    back = jnp.arange(shape.stack - 1, -1, -1)
+    indices = ((row - back) % shape.rows) * shape.streams + stream
+    age = replay.ages[(row % shape.rows) * shape.streams + stream]
+    frames = replay.frames[indices]  # [k ...]
+    seen = (age >= back).reshape(-1, *[1] * (frames.ndim - 1))
+    frames = jnp.where(seen, frames, jnp.zeros((), frames.dtype))
+    return jnp.moveaxis(frames, 0, -2).reshape(*shape.frame_shape[:-1], -1)
+
+
+def reprioritise(
+    shape: ReplayShape, replay: Replay, indices: Int[Array, " B"], priorities: Float[Array, " B"]
+) -> Replay:
+    """New priorities of sampled transitions; of one that is no longer held, none."""
+    width = replay.priorities.shape[1]
+    blocks, leaves = indices // width, indices % width
+    kept = jnp.where(replay.priorities[blocks, leaves] > 0, priorities, 0.0)
+    updated = replay.priorities.at[blocks, leaves].set(kept)
+    return replay._replace(
+        priorities=updated,
+        block_sums=replay.block_sums.at[blocks].set(updated[blocks].sum(axis=1)),
+        largest_priority=jnp.maximum(replay.largest_priority, priorities.max()),
+    )
+
+
+def importance_weights(priorities: Float[Array, " B"]) -> Float[Array, " B"]:
+    """1 / √p, divided by the largest of the batch."""
+    weights = 1 / jnp.sqrt(priorities + 1e-10)
+    return weights / weights.max()

@@ -1,0 +1,54 @@
+"""multihorizon agents: the presets, side by side."""
+
+import argparse
+
+SUMMARY = "the paper's agents and its ablation, side by side"
+DESCRIPTION = """\
+DQN, C51 and Rainbow, each plain, Multi (ten horizons, acts by the largest) and Hyper (acts by their weighted sum), and
+the steps of the ablation between C51 and Rainbow. What differs from the agent that it is made of is marked with *:
+multi-rainbow is made of rainbow, rainbow of c51, c51 of dqn.
+"""
+PARENTS = {"c51": "dqn", "rainbow": "c51", "c51-nstep": "c51", "c51-priority": "c51"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="agent → its whole configuration")
+
+
+def run(options: argparse.Namespace) -> None:
+    from multihorizon.agents.acting import Acting
+    from multihorizon.agents.losses import Categorical
+    from multihorizon.agents.presets import PRESETS, Agent
+    from multihorizon.cli.terminal import show, show_json, table
+    from multihorizon.training.records import plain
+
+    if options.json:
+        show_json({name: plain(agent) for name, agent in PRESETS.items()})
+        return
+
+    def described(agent: Agent) -> list[str]:
+        horizons, optimiser = agent.horizons, plain(agent.optimiser)
+        return [
+            f"{len(horizons)}" if len(horizons) > 1 else f"γ {horizons.gammas[0]:g}",
+            "largest γ" if agent.acting is Acting.LARGEST_GAMMA else "weighted",
+            "C51" if isinstance(agent.loss, Categorical) else "Huber",
+            f"{optimiser['type']} {optimiser['learning_rate']:g}",
+            f"{agent.n_steps}",
+            agent.priority.name.lower(),
+        ]
+
+    rows = []
+    for name, agent in PRESETS.items():
+        parent = PRESETS.get(PARENTS.get(name) or name.partition("-")[2] or name, agent)
+        pairs = zip(described(agent), described(parent), strict=True)
+        rows.append([name, *(f"{value}{' ' if value == old else '*'}" for value, old in pairs)])
+    columns = ["agent", "horizons", "acts by", "loss", "optimiser", "n", "priority"]
+    show(table("agents", columns, rows))
+    one = next(iter(PRESETS.values()))
+    show(
+        f"All: batch {one.batch}, replay {one.replay_capacity:,}, warm-up {one.warm_up_steps:,} steps, an update every "
+        f"{one.update_period_steps} steps, target copied every {one.target_period_steps:,}, "
+        f"ε 1 → {one.epsilon.final:g} over {one.epsilon.decay_steps:,} steps, rewards clipped, "
+        "each head bootstraps with its own best action.\n"
+        "Small worlds change the sizes; multihorizon train writes the whole configuration into its run."
+    )

@@ -1,0 +1,58 @@
+"""multihorizon foraging: Rainbow and Hyper-Rainbow learn to forage, and are judged under hazard."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from multihorizon.errors import at_least
+
+if TYPE_CHECKING:
+    from multihorizon.envs.foraging import Foraging
+
+SUMMARY = "trains Rainbow and Hyper-Rainbow to forage, and shows what each chose and earned under hazard"
+DESCRIPTION = """\
+Six starts, each between a near, small meal and a far, large one, under an unknown risk of dying. Each agent learns
+without hazard, three seeds side by side, and is then judged by what it earns, undiscounted, under hazard.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--steps", type=int, default=14_000, help="agent steps for each seed (14,000)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first of three seeds (0)")
+    parser.add_argument("--json", action="store_true", help="agent → meals and earned, by seed")
+
+
+def run(options: argparse.Namespace) -> None:
+    from multihorizon.cli.terminal import show, show_json, table, training_progress
+    from multihorizon.envs.foraging import Foraging
+    from multihorizon.experiments import foraging
+
+    at_least("--seed", options.seed, 0)
+    agents = [foraging.rainbow(0.99), foraging.hyper_rainbow()]
+    found = []
+    for agent in agents:
+        with training_progress(agent.name, options.steps) as report:
+            found.append(foraging.forage(agent, options.steps, options.seed, report))
+    best = foraging.best_choice()
+    if options.json:
+        listed = {f.agent: {"meals": f.meals.tolist(), "earned": f.earned.tolist()} for f in found}
+        show_json(listed | {"best": {"meals": best.meals.tolist(), "earned": best.earned}})
+        return
+    rows = [
+        [start, *(" ".join(str(m) for m in f.meals[:, i]) for f in found), str(best.meals[i])]
+        for i, start in enumerate(_starts(Foraging()))
+    ]
+    rows.append(["", *("" for _ in found), ""])
+    earned = [f"{f.earned.mean():.3f} ± {f.standard_error:.3f}" for f in found]
+    rows.append(["earned, mean", *earned, f"{best.earned:.3f}"])
+    columns = ["from the start between", *(f.agent for f in found), "best"]
+    show(table("the meal that each of three seeds walks to", columns, rows, look_at=len(rows) - 1))
+
+
+def _starts(field: "Foraging") -> list[str]:
+    """'1 in 1 step and 5 in 15' and so on: the meals at the ends of each start's row."""
+    width = field.shape[1]
+    described = []
+    for start in field.starts:
+        left, right = field.rows[start // width].strip("#").split("S")
+        described.append(f"{left[0]}, {len(left)} away, and {right[-1]}, {len(right)} away")
+    return described

@@ -1,0 +1,29 @@
+"""The hazard wrapper for any Gymnasium environment."""
+
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+
+from multihorizon.discounting.hazard import Prior
+
+
+class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Draws λ ~ H at each reset, unseen; a step is survived with probability e^{-λ}, its reward earned either way."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], prior: Prior, seed: int = 0) -> None:
+        super().__init__(env)
+        self._prior = prior
+        self._rng = np.random.default_rng(seed)
+        self._survive = 1.0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+        self._survive = float(np.exp(-self._prior.sample(self._rng, 1)[0]))
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        died = bool(self._rng.random() >= self._survive)
+        return observation, reward, terminated or died, truncated, info

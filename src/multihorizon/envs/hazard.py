@@ -1,0 +1,60 @@
+"""The hazard wrapper: each episode draws λ ~ H, unseen, and then dies with probability 1 - e^{-λ} a step.
+
+`gymnasium_hazard.py` has the same for any Gymnasium environment.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from multihorizon.discounting.hazard import Prior
+from multihorizon.envs.environment import Environment, Step
+
+STRATA = 65_536  # a hazard is drawn from the middles of this many equal parts of its distribution
+
+
+class HazardState(NamedTuple):
+    inner: Any
+    survive: Float[Array, ""]  # e^{-λ}, the chance to survive a step
+
+
+@dataclass(frozen=True, eq=False)
+class Hazard:
+    """Any environment under hazard. The reward of the step in which the agent dies is still earned, as in
+    P_λ(s' | s, a) = e^{-λ} P(s' | s, a), where R(s, a) comes before."""
+
+    environment: Environment
+    prior: Prior
+
+    @cached_property
+    def _survival(self) -> Float[np.ndarray, " strata"]:
+        return np.exp(-np.asarray(self.prior.quantile((np.arange(STRATA) + 0.5) / STRATA))).astype(np.float32)
+
+    @property
+    def actions(self) -> int:
+        return self.environment.actions
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        return self.environment.observation_shape
+
+    @property
+    def observation_dtype(self) -> str:
+        return self.environment.observation_dtype
+
+    def reset(self, key: Key[Array, ""]) -> tuple[HazardState, Array]:
+        hazard_key, inner_key = jax.random.split(key)
+        inner, observation = self.environment.reset(inner_key)
+        drawn = jnp.asarray(self._survival)[jax.random.randint(hazard_key, (), 0, STRATA)]
+        return HazardState(inner, drawn), observation
+
+    def step(self, key: Key[Array, ""], state: HazardState, action: Int[Array, ""]) -> tuple[HazardState, Step]:
+        death_key, inner_key = jax.random.split(key)
+        inner, step = self.environment.step(inner_key, state.inner, action)
+        dies = jax.random.uniform(death_key) >= state.survive
+        return HazardState(inner, state.survive), step._replace(terminated=step.terminated | dies)

@@ -1,0 +1,118 @@
+"""Rainbow and Hyper-Rainbow forage: learned without hazard, judged by what they earn undiscounted under it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree
+
+from multihorizon.agents.learner import Learner
+from multihorizon.agents.presets import Agent, preset
+from multihorizon.discounting import discount, hazard, paper_grid, single
+from multihorizon.envs.finite import FiniteWorld
+from multihorizon.envs.foraging import Foraging
+from multihorizon.envs.hazard import Hazard
+from multihorizon.mdp import action_values, optimal_control
+from multihorizon.training.evaluation import play_episodes
+from multihorizon.training.loop import Trainer
+from multihorizon.training.run import Chunk, train
+from multihorizon.training.worlds import world
+
+PRIOR = hazard.Exponential(0.5)
+SEEDS, ENVIRONMENTS = 3, 4
+JUDGING_EPISODES = 10_000
+
+
+def rainbow(gamma: float = 0.99) -> Agent:
+    agent = world("foraging").adapt(replace(preset("rainbow"), horizons=single(gamma)))
+    return replace(agent, name=f"rainbow, γ = {gamma:g}")
+
+
+def hyper_rainbow() -> Agent:
+    """The preset, with horizons for the hazard of this world."""
+    horizons = paper_grid(PRIOR, heads=10, gamma_max=0.99)
+    agent = world("foraging").adapt(replace(preset("hyper-rainbow"), horizons=horizons))
+    return replace(agent, name="hyper-rainbow, k = 0.5")
+
+
+@dataclass(frozen=True)
+class Forager:
+    """What an agent's seeds chose from each start, and earned."""
+
+    agent: str
+    meals: Int[np.ndarray, "S starts"]  # the reward of the meal that it walks to
+    earned: Float[np.ndarray, " S"]  # undiscounted, under hazard, over simulated episodes
+    standard_error: float
+
+
+def forage(agent: Agent, steps: int, seed: int = 0, report: Callable[[Chunk], None] = lambda chunk: None) -> Forager:
+    world_ = Foraging().environment()
+    trainer = Trainer(agent, world_, world("foraging").torso, SEEDS, ENVIRONMENTS)
+    trained = train(trainer, seed, steps, chunk_steps=2_000, report=report)
+    keys = jax.random.split(jax.random.key(seed), SEEDS)
+    play = jax.jit(
+        jax.vmap(
+            lambda parameters, key: play_episodes(
+                trainer.learner, Hazard(world_, PRIOR), parameters, key, JUDGING_EPISODES, world_.most_steps, 0.0
+            )
+        )
+    )
+    returns = np.asarray(play(trained.learner.parameters, keys).returns)
+    meals = chosen_meals(trainer.learner, world_, trained.learner.parameters)
+    error = float(returns.std(axis=1).mean() / np.sqrt(JUDGING_EPISODES))
+    return Forager(agent.name, meals, returns.mean(axis=1), error)
+
+
+def chosen_meals(learner: Learner, world_: FiniteWorld, parameters: PyTree[Array]) -> Int[np.ndarray, "S starts"]:
+    """Where each seed's greedy policy ends up from each start, if it lives: exactly, in the MDP."""
+    observations = jax.vmap(world_.observe)(jnp.arange(world_.mdp.states))
+    values = jax.vmap(lambda p: jax.vmap(lambda o: learner.acting_weights @ learner.values(p, o))(observations))
+    greedy = np.asarray(values(parameters).argmax(axis=-1))  # [S states]
+    paid = [action_values(world_.mdp, np.eye(world_.actions)[policy]) for policy in greedy]
+    return (
+        np.stack([q[world_.starts, policy[world_.starts]] for q, policy in zip(paid, greedy, strict=True)])
+        .round()
+        .astype(int)
+    )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a discount prefers, from the exact solver."""
+
+    meals: Int[np.ndarray, " starts"]
+    earned: float
+
+
+def exact_choice(agent: Agent) -> Choice:
+    """The choices of an agent that has learned every head's values exactly, each head with its own best action."""
+    field = Foraging()
+    heads = zip(agent.horizons.gammas, agent.horizons.weights, strict=True)
+    values = sum(
+        weight * optimal_control(field.mdp(discount=discount.exponential(float(gamma)))).values
+        for gamma, weight in heads
+    )
+    return _chosen(field, np.argmax(values, axis=1))
+
+
+def best_choice() -> Choice:
+    """The most that can be earned: the choices of exact hyperbolic discounting, which here are all kept once made."""
+    field = Foraging()
+    mdp = field.mdp(PRIOR)
+    actions = np.argmax(mdp.rewards, axis=1)
+    for start in field.starts:
+        worth = []
+        for action in range(mdp.actions):
+            actions[start] = action
+            worth.append(action_values(mdp, np.eye(mdp.actions)[actions])[start, action])
+        actions[start] = int(np.argmax(worth))
+    return _chosen(field, actions)
+
+
+def _chosen(field: Foraging, actions: Int[np.ndarray, " states"]) -> Choice:
+    policy = np.eye(4)[actions]
+    at = field.starts, actions[field.starts]
+    meals = action_values(field.mdp(), policy)[at]
+    return Choice(meals.round().astype(int), float(action_values(field.mdp(PRIOR), policy)[at].mean()))

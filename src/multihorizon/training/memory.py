@@ -1,0 +1,41 @@
+"""How much memory a run takes, said and checked before it is taken."""
+
+import os
+
+import jax
+
+from multihorizon.errors import InputError
+from multihorizon.training.loop import Trainer
+
+
+def needed_bytes(trainer: Trainer) -> tuple[int, int]:
+    """Of the replays, and of everything: weights, their targets, moments and gradients as well."""
+    state = jax.eval_shape(lambda: trainer.init(0))
+    sizes = {
+        name: sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part)) for name, part in state._asdict().items()
+    }
+    parameters = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state.learner.parameters))
+    return sizes["replay"], sum(sizes.values()) + 2 * parameters  # a gradient and the changes made of it
+
+
+def available_bytes() -> int:
+    stats = jax.local_devices()[0].memory_stats()
+    if stats and "bytes_limit" in stats:
+        return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def check(trainer: Trainer) -> str:
+    """A line that says what will be taken; an error where there is not as much."""
+    replay, whole = needed_bytes(trainer)
+    available = available_bytes()
+    if whole > available:
+        raise InputError(
+            f"this run needs {_size(whole)} ({_size(replay)} of it replay) and {_size(available)} are free; "
+            "use fewer horizons, fewer seeds or a smaller replay"
+        )
+    return f"memory: {_size(whole)}, {_size(replay)} of it replay"
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"

@@ -1,0 +1,47 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from multihorizon.agents.acting import Acting, Epsilon, acting_weights, choose
+from multihorizon.discounting import Horizons
+
+HORIZONS = Horizons(np.array([0.5, 0.99, 0.9]), np.array([0.2, 0.5, 0.3]))
+
+
+def test_weights() -> None:
+    assert acting_weights(Acting.WEIGHTED, HORIZONS).tolist() == [0.2, 0.5, 0.3]
+    assert acting_weights(Acting.LARGEST_GAMMA, HORIZONS).tolist() == [0, 1, 0]
+    assert acting_weights(0.9, HORIZONS).tolist() == [0, 0, 1]
+    doubled = Horizons(HORIZONS.gammas, 2 * HORIZONS.weights)
+    np.testing.assert_allclose(acting_weights(Acting.SAMPLED_HEAD, doubled), [0.2, 0.5, 0.3])
+
+
+def test_the_papers_schedule() -> None:
+    epsilon = Epsilon()
+    steps = [0, 20_000, 145_000, 270_000, 10_000_000]
+    found = [float(epsilon.at(jnp.asarray(step), 20_000)) for step in steps]
+    np.testing.assert_allclose(found, [1, 1, 0.505, 0.01, 0.01], rtol=1e-4)
+
+
+def test_greedy_by_the_weighted_values() -> None:
+    q = jnp.array([[0.0, 1.0], [3.0, 0.0], [0.0, 1.0]])
+    for weights, action in (([0.5, 0.0, 0.5], 1), ([0.1, 0.8, 0.1], 0)):
+        assert int(choose(jax.random.key(0), q, jnp.array(weights), jnp.asarray(0.0))) == action
+
+
+def test_exploration_and_sampled_heads_have_their_frequencies() -> None:
+    keys = jax.random.split(jax.random.key(1), 20_000)
+    q = jnp.eye(3)  # head h prefers action h
+    weights = jnp.array([0.2, 0.5, 0.3])
+    sampled = jax.vmap(lambda k: choose(k, q, weights, jnp.asarray(0.0), sampled_head=True))(keys)
+    np.testing.assert_allclose(np.bincount(sampled) / len(keys), weights, atol=0.015)
+    explored = jax.vmap(lambda k: choose(k, q, jnp.array([0.0, 1.0, 0.0]), jnp.asarray(0.3)))(keys)
+    np.testing.assert_allclose(np.bincount(explored) / len(keys), [0.1, 0.8, 0.1], atol=0.015)
+
+
+def test_bad_input_is_said_in_words() -> None:
+    with pytest.raises(ValueError, match=r"no head with γ = 0.8 to act by; the heads have 0.5, 0.99, 0.9"):
+        acting_weights(0.8, HORIZONS)
+    with pytest.raises(ValueError, match="only if none is negative"):
+        acting_weights(Acting.SAMPLED_HEAD, Horizons(np.array([0.5]), np.array([-1.0])))

@@ -1,0 +1,203 @@
+"""One update against a plain one, and the laws that hold between heads."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from multihorizon.agents import replay as replays
+from multihorizon.agents.learner import Learner
+from multihorizon.agents.losses import Bootstrap, Categorical, Priority
+from multihorizon.agents.networks import MLP
+from multihorizon.agents.presets import PRESETS, Agent, preset
+from multihorizon.agents.replay import ReplayShape, Rows, Transition
+from multihorizon.discounting import Horizons, single
+
+BATCH, ACTIONS, SHAPE = 8, 3, (5,)
+
+
+def learner_of(agent: Agent) -> Learner:
+    return Learner(agent, ACTIONS, SHAPE, MLP)
+
+
+def batch_of(n_steps: int, seed: int = 0) -> Transition:
+    rng = np.random.default_rng(seed)
+    return Transition(
+        jnp.asarray(rng.normal(size=(BATCH, *SHAPE)), jnp.float32),
+        jnp.asarray(rng.integers(ACTIONS, size=BATCH)),
+        jnp.asarray(rng.normal(size=(BATCH, n_steps)), jnp.float32),
+        jnp.asarray(rng.integers(1, n_steps + 1, size=BATCH)),
+        jnp.asarray(rng.random(BATCH) < 0.4),
+        jnp.asarray(rng.normal(size=(BATCH, *SHAPE)), jnp.float32),
+    )
+
+
+def test_one_head_is_plain_c51() -> None:
+    """C51 with n-step returns, written without a head axis, for whole batches, from its paper."""
+    agent = replace(preset("rainbow"), horizons=single(0.97))
+    learner = learner_of(agent)
+    state = learner.init(jax.random.key(0))
+    state = state._replace(target=learner.init(jax.random.key(1)).parameters)
+    batch = batch_of(agent.n_steps)
+    importance = jnp.linspace(0.2, 1, BATCH)
+    support = jnp.linspace(-10, 10, 51)
+
+    def plain_losses(parameters: object) -> jax.Array:
+        logits = jax.vmap(learner.network(parameters))(batch.observation)[:, 0]  # [B A Z]
+        ahead = jax.nn.softmax(jax.vmap(learner.network(state.target))(batch.next_observation)[:, 0])
+        best = jnp.argmax(ahead @ support, axis=1)
+        p = ahead[jnp.arange(BATCH), best]
+        returns = batch.rewards @ (0.97 ** jnp.arange(agent.n_steps))
+        bootstraps = jnp.where(batch.terminated, 0.0, 0.97**batch.steps)
+        moved = jnp.clip(returns[:, None] + bootstraps[:, None] * support, -10, 10)
+        place = (moved + 10) / 0.4
+        low, high = jnp.floor(place).astype(int), jnp.ceil(place).astype(int)
+        rows = jnp.arange(BATCH)[:, None]
+        target = jnp.zeros((BATCH, 51)).at[rows, low].add(p * (high - place + (low == high)))
+        target = target.at[rows, high].add(p * (place - low))
+        log_q = jax.nn.log_softmax(logits[jnp.arange(BATCH), batch.action])
+        return -jnp.sum(jax.lax.stop_gradient(target) * log_q, axis=1)
+
+    gradients = jax.grad(lambda p: jnp.mean(importance * plain_losses(p)))(state.parameters)
+    optimiser = optax.adam(6.25e-5, eps=1.5e-4)
+    changes, _ = optimiser.update(gradients, optimiser.init(state.parameters), state.parameters)
+    expected = optax.apply_updates(state.parameters, changes)
+    ours, priorities, metrics = learner.update(state, batch, importance)
+    for a, b in zip(jax.tree.leaves(ours.parameters), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-7)
+    losses = plain_losses(state.parameters)
+    np.testing.assert_allclose(priorities, jnp.sqrt(losses + 1e-10), rtol=1e-4)
+    np.testing.assert_allclose(metrics.losses, losses.mean()[None], rtol=1e-4)
+
+
+@pytest.mark.parametrize("bootstrap", list(Bootstrap))
+@pytest.mark.parametrize("double_q", [False, True])
+@pytest.mark.parametrize("name", ["hyper-dqn", "hyper-rainbow"])
+def test_permuting_heads_permutes_results(name: str, bootstrap: Bootstrap, double_q: bool) -> None:
+    agent = replace(preset(name), bootstrap=bootstrap, double_q=double_q, loss=preset(name).loss)
+    order = np.random.default_rng(0).permutation(10)
+    shuffled = replace(agent, horizons=Horizons(agent.horizons.gammas[order], agent.horizons.weights[order]))
+    one, other = learner_of(agent), learner_of(shuffled)
+    state = one.init(jax.random.key(0))
+
+    def permuted(parameters: object) -> object:
+        network = one.network(parameters)
+        shape = network.output_shape
+        heads = network.heads
+        weight = heads.weight.reshape(-1, *shape)[:, order].reshape(heads.weight.shape)
+        bias = heads.bias.reshape(shape)[order].reshape(-1)
+        changed = jax.tree.map(lambda x: x, network)
+        object.__setattr__(changed.heads, "weight", weight)
+        object.__setattr__(changed.heads, "bias", bias)
+        return changed
+
+    batch = batch_of(agent.n_steps)
+    losses, _ = jax.vmap(lambda t: one.transition_losses(state.parameters, state.target, t))(batch)
+    swapped = permuted(state.parameters)
+    again, _ = jax.vmap(lambda t: other.transition_losses(swapped, swapped, t))(batch)
+    np.testing.assert_allclose(losses[:, order], again, rtol=1e-4, atol=1e-5)
+    key, x = jax.random.key(2), batch.observation[0]
+    assert one.act(state.parameters, key, x, jnp.asarray(0.0)) == other.act(swapped, key, x, jnp.asarray(0.0))
+
+
+def test_double_q_chooses_with_the_online_network() -> None:
+    agent = preset("dqn")
+    learner, double = learner_of(agent), learner_of(replace(agent, double_q=True))
+    state = learner.init(jax.random.key(0))
+    state = state._replace(target=learner.init(jax.random.key(1)).parameters)
+    batch = batch_of(1)
+    for t in range(BATCH):
+        transition = jax.tree.map(lambda x, t=t: x[t], batch)
+        online = learner.values(state.parameters, transition.next_observation)[0]
+        target = learner.values(state.target, transition.next_observation)[0]
+        q = learner.values(state.parameters, transition.observation)[0, transition.action]
+        for which, ahead in ((learner, target.max()), (double, target[jnp.argmax(online)])):
+            goal = transition.rewards[0] + jnp.where(transition.terminated, 0, 0.99) * ahead
+            error = jnp.abs(q - goal)
+            expected = jnp.where(error <= 1, 0.5 * error**2, error - 0.5)
+            losses, _ = which.transition_losses(state.parameters, state.target, transition)
+            np.testing.assert_allclose(losses[0], expected, rtol=1e-4, atol=1e-6)
+
+
+def _filled_replay(agent: Agent) -> tuple[ReplayShape, replays.Replay]:
+    shape = ReplayShape(200, 1, SHAPE, "float32", 1, agent.n_steps, BATCH)
+    replay = replays.init(shape)
+    for i in range(60):
+        key = jax.random.key(i)
+        row = Rows(
+            jax.random.normal(key, (1, *SHAPE)),
+            jax.random.randint(key, (1,), 0, ACTIONS),
+            jax.random.normal(key, (1,)),
+            jnp.zeros(1, jnp.uint8),
+            jnp.zeros(1, bool),
+        )
+        replay = replays.add(shape, replay, row)
+    return shape, replay
+
+
+def test_the_target_is_copied_when_its_time_has_come() -> None:
+    agent = replace(preset("multi-rainbow"), target_period_steps=12, update_period_steps=4)
+    learner = learner_of(agent)
+    shape, replay = _filled_replay(agent)
+    state = learner.init(jax.random.key(0))
+    learn = jax.jit(lambda s, r, k, u: learner.learn(shape, s, r, k, u))
+    copied = []
+    for update in range(7):
+        state, replay, _ = learn(state, replay, jax.random.key(update), jnp.asarray(update))
+        same = jax.tree.map(lambda a, b: bool(jnp.all(a == b)), state.parameters, state.target)
+        copied.append(all(jax.tree.leaves(same)))
+    assert copied == [False, False, True, False, False, True, False]
+
+
+def test_priorities_change_only_where_they_are_used() -> None:
+    for name, changes in (("c51", False), ("rainbow", True)):
+        agent = preset(name)
+        learner = learner_of(agent)
+        shape, replay = _filled_replay(agent)
+        _, after, _ = learner.learn(shape, learner.init(jax.random.key(0)), replay, jax.random.key(1), jnp.asarray(0))
+        assert bool(jnp.any(after.priorities != replay.priorities)) == changes
+
+
+def test_bfloat16_computes_like_float32_and_keeps_float32_masters() -> None:
+    agent = preset("multi-rainbow")
+    exact, rough = learner_of(agent), learner_of(replace(agent, compute_dtype="bfloat16"))
+    state, rough_state = exact.init(jax.random.key(0)), rough.init(jax.random.key(0))
+    assert all(x.dtype == jnp.float32 for x in jax.tree.leaves(rough_state.parameters))
+    assert all(x.dtype == jnp.bfloat16 for x in jax.tree.leaves(rough_state.target))
+    batch = batch_of(agent.n_steps)
+    _, priorities, _ = exact.update(state, batch, jnp.ones(BATCH))
+    new, rough_priorities, _ = rough.update(rough_state, batch, jnp.ones(BATCH))
+    np.testing.assert_allclose(priorities, rough_priorities, rtol=0.02)
+    assert all(x.dtype == jnp.float32 for x in jax.tree.leaves(new.parameters))
+
+
+def test_presets_are_the_papers() -> None:
+    assert set(PRESETS) == {
+        *(
+            "dqn",
+            "c51",
+            "rainbow",
+            "multi-dqn",
+            "multi-c51",
+            "multi-rainbow",
+            "hyper-dqn",
+            "hyper-c51",
+            "hyper-rainbow",
+        ),
+        *("c51-nstep", "c51-priority", "multi-c51-nstep", "multi-c51-priority"),
+    }
+    rainbow = preset("multi-rainbow")
+    assert (rainbow.optimiser.learning_rate, rainbow.optimiser.epsilon) == (6.25e-5, 1.5e-4)
+    assert (rainbow.n_steps, rainbow.priority, rainbow.loss) == (3, Priority.AVERAGED, Categorical(51, 10.0))
+    assert (rainbow.batch, rainbow.replay_capacity, rainbow.warm_up_steps) == (32, 1_000_000, 20_000)
+    assert (rainbow.update_period_steps, rainbow.target_period_steps) == (4, 8_000)
+    assert (rainbow.epsilon.final, rainbow.epsilon.decay_steps, rainbow.epsilon.evaluation) == (0.01, 250_000, 0.001)
+    assert rainbow.horizons.gammas[-1] == pytest.approx(0.98917, abs=5e-6)
+    c51, dqn = preset("c51"), preset("dqn")
+    assert (c51.optimiser.learning_rate, c51.optimiser.epsilon, c51.n_steps) == (2.5e-4, 3.125e-4, 1)
+    assert (dqn.optimiser.learning_rate, dqn.optimiser.decay, dqn.optimiser.epsilon) == (2.5e-4, 0.95, 1e-5)
+    with pytest.raises(ValueError, match=r"unknown agent 'rainbw'.*did you mean 'rainbow'"):
+        preset("rainbw")

@@ -1,0 +1,86 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from multihorizon.agents.networks import (
+    MLP,
+    NATURE,
+    SMALL,
+    Convolution,
+    Convolve,
+    Network,
+    cast,
+    convolve_for,
+    make_network,
+)
+
+KEY = jax.random.key(0)
+
+
+@pytest.mark.parametrize(
+    ("side", "size", "stride"), [(84, 8, 4), (21, 4, 2), (11, 3, 1), (10, 3, 1), (13, 6, 3), (5, 4, 4)]
+)
+def test_convolutions_are_equal_however_they_are_computed(side: int, size: int, stride: int) -> None:
+    made = [Convolution(KEY, 3, 5, size, stride, how) for how in Convolve]
+    x = jax.random.normal(jax.random.key(1), (side, side + 2, 3))
+    plain, products = (layer(x) for layer in made)
+    assert plain.shape == (-(-side // stride), -(-(side + 2) // stride), 5)
+    np.testing.assert_allclose(plain, products, atol=1e-5)
+
+
+def test_nature_torso_has_the_papers_shapes() -> None:
+    network = make_network(KEY, NATURE, (84, 84, 4), (10, 18, 51))
+    shapes = [layer.weight.shape for layer in network.torso.layers]
+    assert shapes == [(8, 8, 4, 32), (4, 4, 32, 64), (3, 3, 64, 64)]
+    assert network.torso.hidden.weight.shape == (11 * 11 * 64, 512)
+    assert network.heads.weight.shape == (512, 10 * 18 * 51)
+    assert network(jnp.zeros((84, 84, 4), jnp.uint8)).shape == (10, 18, 51)
+    for layer in (*network.torso.layers, network.torso.hidden, network.heads):
+        bound = 1 / np.sqrt(np.prod(layer.weight.shape[:-1]))
+        assert 0.95 * bound < jnp.abs(layer.weight).max() <= bound
+        assert not jnp.any(layer.bias)
+
+
+def test_bytes_are_scaled_and_heads_have_no_nonlinearity() -> None:
+    network = make_network(KEY, MLP, (6,), (3, 2))
+    x = jax.random.randint(jax.random.key(2), (6,), 0, 255).astype(jnp.uint8)
+    np.testing.assert_allclose(network(x), network(x.astype(jnp.float32) / 255), rtol=1e-5)
+    outputs = jax.vmap(network)(jax.random.normal(jax.random.key(3), (100, 6)))
+    assert outputs.min() < 0 < outputs.max()
+
+
+def test_a_head_is_untouched_by_the_others() -> None:
+    network = make_network(KEY, SMALL, (10, 10, 4), (3, 2))
+    x = jax.random.uniform(jax.random.key(4), (10, 10, 4))
+    changed = eqx.tree_at(lambda n: n.heads.weight, network, network.heads.weight.at[:, 2:].multiply(5))
+    before, after = network(x), changed(x)
+    np.testing.assert_array_equal(before[0], after[0])
+    assert not np.allclose(before[1:], after[1:])
+
+
+def test_a_torso_of_ones_own() -> None:
+    class Mean(eqx.Module):
+        def __call__(self, x: jax.Array) -> jax.Array:
+            return x.mean(axis=(0, 1))
+
+    network = make_network(KEY, lambda key, shape, convolve: Mean(), (7, 7, 3), (2, 4))
+    assert network(jnp.ones((7, 7, 3))).shape == (2, 4)
+    assert isinstance(cast(network, jnp.bfloat16), Network)
+    assert cast(network, jnp.bfloat16)(jnp.ones((7, 7, 3))).dtype == jnp.bfloat16
+
+
+def test_where_each_way_of_convolving_is_used() -> None:
+    assert convolve_for("cpu", in_loop=False) is Convolve.PLAIN
+    assert convolve_for("cpu", in_loop=True) is Convolve.PRODUCTS
+    assert convolve_for("gpu", in_loop=False) is Convolve.PRODUCTS
+
+
+def test_bad_input_is_said_in_words() -> None:
+    with pytest.raises(ValueError, match=r"takes images .* not \[4\]"):
+        make_network(KEY, SMALL, (4,), (1, 2))
+    with pytest.raises(ValueError, match="must give a vector of features"):
+        make_network(KEY, lambda key, shape, convolve: eqx.nn.Identity(), (4, 4), (1, 2))
+    with pytest.raises(ValueError, match="the torso cannot take observations"):
+        make_network(KEY, lambda key, shape, convolve: eqx.nn.Linear(3, 2, key=key), (4,), (1, 2))

@@ -1,0 +1,141 @@
+"""Replay against a plain list: stacks, returns, validity, priorities and how often each is drawn."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from episodes import FINAL, Row, random_stream, transition_by_hand
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from multihorizon.agents import replay as replays
+from multihorizon.agents.replay import Replay, ReplayShape, Rows
+
+FRAME = (3, 2, 1)
+
+
+def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int = 64) -> ReplayShape:
+    return ReplayShape(capacity, streams, FRAME, "uint8", stack, n_steps, batch)
+
+
+def filled(shape: ReplayShape, streams: list[list[Row]], rows: int) -> Replay:
+    def as_rows(t: int) -> Rows:
+        now = [stream[t] for stream in streams]
+        return Rows(
+            jnp.stack([r.frame for r in now]),
+            jnp.array([r.action for r in now], jnp.int32),
+            jnp.array([r.reward for r in now], jnp.float32),
+            jnp.array([r.end for r in now], jnp.uint8),
+            jnp.array([r.first for r in now]),
+        )
+
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[as_rows(t) for t in range(rows)])
+    add = partial(replays.add, shape)
+    return jax.jit(lambda r, all_rows: jax.lax.scan(lambda c, row: (add(c, row), None), r, all_rows)[0])(
+        replays.init(shape), stacked
+    )
+
+
+def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], rows: int) -> set[tuple[int, int]]:
+    """Times whose whole return is written and whose whole stack is still held, as (time, stream)."""
+    oldest = max(0, rows - shape.rows)
+    earliest = oldest + (shape.stack - 1 if oldest else 0)
+    return {
+        (t, n)
+        for n, stream in enumerate(streams)
+        for t in range(earliest, rows - shape.n_steps)
+        if stream[t].end != FINAL
+    }
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(30, 90))
+def test_samples_are_what_a_list_says(seed: int, n_streams: int, stack: int, n_steps: int, rows: int) -> None:
+    rng = np.random.default_rng(seed)
+    streams = [random_stream(rng, rows, FRAME) for _ in range(n_streams)]
+    shape = shape_of(capacity=45 * n_streams, streams=n_streams, stack=stack, n_steps=n_steps, batch=35)
+    replay = filled(shape, streams, rows)
+    width = replay.priorities.shape[1]
+    valid = valid_by_hand(shape, streams, rows)
+    held = {(i // n_streams, i % n_streams) for i in np.flatnonzero(np.asarray(replay.priorities).reshape(-1))}
+    assert held == {(t % shape.rows, n) for t, n in valid}
+    batch = jax.jit(partial(replays.sample, shape))(replay, jax.random.key(seed))
+    assert width * replay.priorities.shape[0] >= shape.rows * n_streams
+    by_row = {(t % shape.rows, n): t for t, n in valid}
+    for b, index in enumerate(np.asarray(batch.indices)):
+        n = int(index) % n_streams
+        expected = transition_by_hand(streams[n], by_row[int(index) // n_streams, n], n_steps, stack)
+        for name, value in expected.items():
+            np.testing.assert_allclose(np.asarray(getattr(batch.transitions, name)[b]), value, rtol=1e-6, err_msg=name)
+
+
+def test_draws_follow_priorities() -> None:
+    rng = np.random.default_rng(0)
+    shape = shape_of(capacity=400, streams=2, stack=1, n_steps=1, batch=50)
+    replay = filled(shape, [random_stream(rng, 150, FRAME) for _ in range(2)], 150)
+    held = np.flatnonzero(np.asarray(replay.priorities).reshape(-1))
+    chosen = rng.permutation(held)[:100]
+    priorities = rng.uniform(0.05, 3, size=100).astype(np.float32)
+    replay = replays.reprioritise(shape, replay, jnp.asarray(chosen), jnp.asarray(priorities))
+    expected = np.asarray(replay.priorities, dtype=float).reshape(-1)
+    draws = jax.jit(jax.vmap(lambda key: replays.sample(shape, replay, key)))(jax.random.split(jax.random.key(1), 800))
+    np.testing.assert_allclose(np.asarray(draws.priorities), expected[np.asarray(draws.indices)], rtol=1e-6)
+    counts = np.bincount(np.asarray(draws.indices).reshape(-1), minlength=len(expected))
+    assert np.all(counts[expected == 0] == 0)
+    held_counts, held_shares = counts[expected > 0], expected[expected > 0] / expected.sum()
+    # Stratified draws vary less than independent ones, so a chi-square test can only be too lenient at its lower end.
+    assert stats.chisquare(held_counts, held_shares * counts.sum()).pvalue > 1e-3
+    # Stratified: a draw from each part of the whole, so the parts are hit in order.
+    assert np.all(np.diff(np.asarray(draws.indices) // replay.priorities.shape[1], axis=1) >= 0)
+
+
+def test_sums_never_drift() -> None:
+    rng = np.random.default_rng(3)
+    shape = shape_of(capacity=300, streams=1, stack=2, n_steps=3, batch=32)
+    replay = filled(shape, [random_stream(rng, 500, FRAME)], 500)
+    for i in range(200):
+        batch = replays.sample(shape, replay, jax.random.key(i))
+        sizes = jnp.asarray(10.0 ** rng.uniform(-6, 6, size=32), jnp.float32)
+        replay = replays.reprioritise(shape, replay, batch.indices, sizes)
+    np.testing.assert_array_equal(replay.block_sums, np.asarray(replay.priorities.sum(axis=1)))
+
+
+def test_new_transitions_get_the_largest_priority_seen_and_lost_ones_none() -> None:
+    rng = np.random.default_rng(4)
+    stream = random_stream(rng, 200, FRAME)
+    shape = shape_of(capacity=120, streams=1, stack=1, n_steps=1, batch=32)
+    replay = filled(shape, [stream], 60)
+    first = int(np.flatnonzero(np.asarray(replay.priorities).reshape(-1))[0])
+    replay = replays.reprioritise(shape, replay, jnp.array([first]), jnp.array([7.0]))
+    row = Rows(
+        jnp.asarray(stream[61].frame)[None],
+        jnp.zeros(1, int),
+        jnp.zeros(1),
+        jnp.zeros(1, jnp.uint8),
+        jnp.zeros(1, bool),
+    )
+    replay = replays.add(shape, replay, row)
+    replay = replays.add(shape, replay, row)
+    assert replay.priorities.reshape(-1)[60] == 7.0
+    empty = int(np.flatnonzero(np.asarray(replay.priorities).reshape(-1) == 0)[-1])
+    replay = replays.reprioritise(shape, replay, jnp.array([empty]), jnp.array([3.0]))
+    assert replay.priorities.reshape(-1)[empty] == 0
+
+
+def test_importance_weights() -> None:
+    np.testing.assert_allclose(replays.importance_weights(jnp.array([1.0, 4.0, 16.0])), [1, 0.5, 0.25], rtol=1e-6)
+
+
+def test_a_million_atari_frames_take_their_bytes_and_little_more() -> None:
+    shape = ReplayShape(1_000_000, 128, (84, 84, 1), "uint8", 4, 3, 32)
+    frames = 1_000_000 * 84 * 84
+    assert frames * 0.999 < shape.bytes <= frames * 1.03
+
+
+@pytest.mark.parametrize(("capacity", "streams"), [(10, 1), (60, 20)])
+def test_a_replay_that_is_too_small_is_refused(capacity: int, streams: int) -> None:
+    with pytest.raises(ValueError, match="too small for batches of 64"):
+        shape_of(capacity, streams, stack=4, n_steps=3)

@@ -1,0 +1,51 @@
+import gymnasium
+import numpy as np
+
+from multihorizon.discounting.hazard import Exponential
+from multihorizon.envs.gymnasium_hazard import GymnasiumHazard
+
+
+class Endless(gymnasium.Env):
+    """Pays 1 a step, for ever."""
+
+    observation_space = gymnasium.spaces.Discrete(1)
+    action_space = gymnasium.spaces.Discrete(1)
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[int, dict]:
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict]:
+        return 0, 1.0, False, False, {}
+
+
+def test_survival_is_the_priors() -> None:
+    prior = Exponential(0.3)
+    env = GymnasiumHazard(Endless(), prior)
+    alive = np.zeros(15)
+    episodes = 6_000
+    for episode in range(episodes):
+        env.reset(seed=episode)
+        for t in range(15):
+            _, reward, terminated, truncated, _ = env.step(0)
+            assert reward == 1.0
+            assert not truncated
+            if terminated:
+                break
+            alive[t] += 1
+    expected = np.asarray(prior.survival(np.arange(1, 16)))
+    error = np.sqrt(expected * (1 - expected) / episodes)
+    assert np.all(np.abs(alive / episodes - expected) < 4.5 * error)
+
+
+def test_a_seed_repeats_an_episode() -> None:
+    def length(seed: int) -> int:
+        env = GymnasiumHazard(Endless(), Exponential(0.3))
+        env.reset(seed=seed)
+        steps = 1
+        while not env.step(0)[2]:
+            steps += 1
+        return steps
+
+    assert [length(s) for s in range(20)] == [length(s) for s in range(20)]
+    assert len({length(s) for s in range(20)}) > 3

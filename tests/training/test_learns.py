@@ -1,0 +1,40 @@
+"""Agents reach values that are known: each preset in Pathworld, and the foraging world's choices under hazard."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from multihorizon.agents.presets import PRESETS, preset
+from multihorizon.envs.pathworld import Pathworld
+from multihorizon.experiments import foraging
+from multihorizon.training.loop import Trainer
+from multihorizon.training.run import train
+from multihorizon.training.worlds import world
+
+PATHS = 5
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_learns_the_values_of_pathworld(name: str) -> None:
+    """Within 5% of the largest, for every head and path."""
+    chosen = world("pathworld")
+    agent = chosen.adapt(preset(name))
+    trainer = Trainer(agent, Pathworld(PATHS).environment(), chosen.torso, seeds=1, environments=8)
+    trained = train(trainer, 0, chosen.steps, chosen.steps)
+    parameters = jax.tree.map(lambda x: x[0], trained.learner.parameters)
+    learned = np.asarray(trainer.learner.values(parameters, trainer.environment.observe(jnp.asarray(0))))  # [H A]
+    paths = np.arange(1, PATHS + 1)
+    exact = paths * agent.horizons.gammas[:, None] ** paths**2
+    assert np.abs(learned - exact).max() < 0.05 * exact.max()
+
+
+def test_the_hyperbolic_agent_earns_more_under_hazard_than_any_single_gamma() -> None:
+    steps = 12_000
+    hyperbolic = foraging.forage(foraging.hyper_rainbow(), steps)
+    best = foraging.best_choice()
+    for gamma in (0.9, 0.95, 0.99):
+        single = foraging.forage(foraging.rainbow(gamma), steps)
+        assert hyperbolic.earned.mean() > single.earned.mean() + 4 * (hyperbolic.standard_error + single.standard_error)
+    assert np.all(hyperbolic.meals == best.meals)
+    assert hyperbolic.earned.mean() == pytest.approx(best.earned, abs=4 * hyperbolic.standard_error)
