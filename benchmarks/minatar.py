@@ -106,7 +106,6 @@ def main() -> None:
             f"| {speed:,.0f} |"
         )
     print("\n".join(lines))
-    (options.out / "table.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ def test_commands_are_understood(line: str) -> None:
     assert parser().parse_args(line.split()).command
 
 
-PRINTED = re.findall(r"```\n\$ multihorizon ([^\n]*)\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+SHOWN = re.findall(r"```\n\$ multihorizon ([^\n]*)\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+PRINTED = [(line, shown) for line, shown in SHOWN if line != "foraging"]  # what is trained may differ by machine
 
 
 @pytest.mark.parametrize(("line", "shown"), PRINTED, ids=[line for line, _ in PRINTED])

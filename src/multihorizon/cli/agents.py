@@ -15,6 +15,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="agent → its whole configuration")
 
 
+def _short(rate: float) -> str:
+    """2.5e-4 rather than 0.00025."""
+    digits, exponent = f"{rate:.2e}".split("e")
+    return f"{float(digits):g}e{int(exponent)}"
+
+
 def run(options: argparse.Namespace) -> None:
     from multihorizon.agents.acting import Acting
     from multihorizon.agents.losses import Categorical
@@ -29,10 +35,10 @@ def run(options: argparse.Namespace) -> None:
     def described(agent: Agent) -> list[str]:
         horizons, optimiser = agent.horizons, plain(agent.optimiser)
         return [
-            f"{len(horizons)}" if len(horizons) > 1 else f"γ {horizons.gammas[0]:g}",
-            "largest γ" if agent.acting is Acting.LARGEST_GAMMA else "weighted",
+            f"{len(horizons)}",
+            "largest" if agent.acting is Acting.LARGEST_GAMMA else "weighted",
             "C51" if isinstance(agent.loss, Categorical) else "Huber",
-            f"{optimiser['type']} {optimiser['learning_rate']:g}",
+            f"{optimiser['type']} {_short(optimiser['learning_rate'])}",
             f"{agent.n_steps}",
             agent.priority.name.lower(),
         ]
@@ -41,11 +47,13 @@ def run(options: argparse.Namespace) -> None:
     for name, agent in PRESETS.items():
         parent = PRESETS.get(PARENTS.get(name) or name.partition("-")[2] or name, agent)
         pairs = zip(described(agent), described(parent), strict=True)
-        rows.append([name, *(f"{value}{' ' if value == old else '*'}" for value, old in pairs)])
-    columns = ["agent", "horizons", "acts by", "loss", "optimiser", "n", "priority"]
+        rows.append([name, *(f"{value}{'' if value == old else '*'}" for value, old in pairs)])
+    columns = ["agent", "heads", "acts by", "loss", "optimiser", "n", "priority"]
     show(table("agents", columns, rows))
     one = next(iter(PRESETS.values()))
+    ten = PRESETS["multi-rainbow"].horizons.gammas.max()
     show(
+        f"One head has γ = {one.horizons.gammas[0]:g}; ten are the paper's grid, γ ≤ {ten:.5f}.\n"
         f"All: batch {one.batch}, replay {one.replay_capacity:,}, warm-up {one.warm_up_steps:,} steps, an update every "
         f"{one.update_period_steps} steps, target copied every {one.target_period_steps:,}, "
         f"ε 1 → {one.epsilon.final:g} over {one.epsilon.decay_steps:,} steps, rewards clipped, "

@@ -35,7 +35,7 @@ def table(
     from rich.console import Group
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD)
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for position, column in enumerate(columns):
         made.add_column(column, justify="left" if position == 0 else "right")
     for position, row in enumerate(rows):

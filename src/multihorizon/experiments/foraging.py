@@ -44,7 +44,7 @@ class Forager:
     agent: str
     meals: Int[np.ndarray, "S starts"]  # the reward of the meal that it walks to
     earned: Float[np.ndarray, " S"]  # undiscounted, under hazard, over simulated episodes
-    standard_error: float
+    standard_error: float  # of the mean over all seeds' episodes
 
 
 def forage(agent: Agent, steps: int, seed: int = 0, report: Callable[[Chunk], None] = lambda chunk: None) -> Forager:
@@ -61,7 +61,7 @@ def forage(agent: Agent, steps: int, seed: int = 0, report: Callable[[Chunk], No
     )
     returns = np.asarray(play(trained.learner.parameters, keys).returns)
     meals = chosen_meals(trainer.learner, world_, trained.learner.parameters)
-    error = float(returns.std(axis=1).mean() / np.sqrt(JUDGING_EPISODES))
+    error = float(returns.std() / np.sqrt(returns.size))
     return Forager(agent.name, meals, returns.mean(axis=1), error)
 
 

@@ -41,6 +41,13 @@ TABULAR = {
     "optimiser": Adam(5e-4, epsilon=1e-5),
     "clip_rewards": False,
 }
+# A random walk sees every path alike. The maximum over equal actions makes noise look like value, and does so again at
+# every step of a path, so values are exact only as far as learning is slow.
+PATHS = TABULAR | {
+    "target_period_steps": 200,
+    "epsilon": Epsilon(final=1.0),
+    "optimiser": Adam(1e-4, epsilon=1e-5),
+}
 SMALL_GAMES = {
     "replay_capacity": 100_000,
     "warm_up_steps": 5_000,
@@ -52,7 +59,7 @@ SMALL_GAMES = {
 WORLDS = {
     world.name: world
     for world in (
-        World("pathworld", lambda: Pathworld(5).environment(), MLP, 40_000, 6.0, TABULAR),
+        World("pathworld", lambda: Pathworld(5).environment(), MLP, 60_000, 6.0, PATHS),
         World("foraging", lambda: Foraging().environment(), MLP, 15_000, 10.0, TABULAR),
         *(
             World(f"minatar/{game}", lambda game=game: MinAtar(game), SMALL, 1_000_000, 10.0, SMALL_GAMES)  # type: ignore[misc]
