@@ -47,7 +47,14 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbow --env foraging --steps 10", "the number of steps must be a whole number of at least"),
         ("train rainbow --env foraging --seeds 0", "the number of seeds"),
         ("train rainbow --env foraging --set n_step=3", "unknown setting 'n_step' (did you mean 'n_steps'?)"),
-        ("train rainbow --env foraging --set n_steps=x", "n_steps must be a number, got 'x'"),
+        ("train rainbow --env foraging --set n_steps=x", "n_steps must be a whole number, got 'x'"),
+        ("train rainbow --env foraging --set replay_capacity=1000.5", "replay_capacity must be a whole number"),
+        ("train rainbow --env foraging --set batch=inf", "batch must be a whole number"),
+        (
+            "train rainbow --env foraging --set optimiser.learning_rate=fast",
+            "learning_rate must be a number, got 'fast'",
+        ),
+        ("train rainbow --env foraging --steps 0", "the number of steps must be a whole number of at least"),
         ("train rainbow --env foraging --set n_steps", "--set takes NAME=VALUE"),
         ("train rainbow --env foraging --set batch.size=3", "batch has no settings of its own"),
         ("train rainbow --env foraging --set priority=most", "unknown priority 'MOST'"),
@@ -63,6 +70,7 @@ def test_bad_input_is_one_line_and_status_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(line.split()) == 2
+    assert not list(tmp_path.iterdir())  # nothing is left behind that would be in the way of the next try
     said = capsys.readouterr().err.strip()
     assert words in said
     assert "\n" not in said

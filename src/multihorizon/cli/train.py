@@ -46,7 +46,8 @@ def run(options: argparse.Namespace) -> None:
     agent = chosen.adapt(preset(options.agent))
     for assignment in options.set:
         agent = _changed(agent, assignment)
-    steps = options.steps or chosen.steps
+    steps = chosen.steps if options.steps is None else options.steps
+    at_least("the number of steps", steps, agent.warm_up_steps + 1)  # before a folder is made for them
     trainer = Trainer(agent, chosen.make(), chosen.torso, options.seeds, options.envs)
     folder = options.out or Path("runs") / f"{agent.name}-{chosen.name.replace('/', '-')}-{options.seed}"
     said = memory.check(trainer)
@@ -104,7 +105,8 @@ def _parsed(name: str, old: Any, text: str) -> Any:
         return text
     if isinstance(old, int | float):
         try:
-            return type(old)(float(text)) if float(text) == int(float(text)) else float(text)
+            return type(old)(text)
         except ValueError:
-            raise InputError(f"{name} must be a number, got '{text}'") from None
+            kind = "number" if isinstance(old, float) else "whole number"
+            raise InputError(f"{name} must be a {kind}, got '{text}'") from None
     raise InputError(f"{name} cannot be set on the command line; use Python")

@@ -22,7 +22,10 @@ def available_bytes() -> int:
     stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    pages = (
+        "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
+    )  # macOS knows only the latter
+    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def check(trainer: Trainer) -> str:
