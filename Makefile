@@ -46,12 +46,12 @@ $(VENV)/.made:
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing multihorizon into $(VENV) ..."
-	@$(INSTALL) '.[minatar]'
+	@$(INSTALL) '.[minatar,atari,video]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing multihorizon and its test tools into $(VENV) ..."
-	@$(INSTALL) '.[minatar,dev]'
+	@$(INSTALL) '.[minatar,atari,video,dev]'
 	@touch $@ $(VENV)/.installed
 
 clean:

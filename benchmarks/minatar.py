@@ -15,11 +15,13 @@ import jax
 import numpy as np
 
 from multihorizon.agents.presets import preset
+from multihorizon.envs.minatar import MinAtar
 from multihorizon.files import write_json
+from multihorizon.training.configuration import plain
+from multihorizon.training.device_loop import DeviceTrainer
 from multihorizon.training.evaluation import play_episodes
-from multihorizon.training.loop import Trainer
-from multihorizon.training.records import plain
-from multihorizon.training.run import chunks
+from multihorizon.training.iterations import Schedule
+from multihorizon.training.run import iterations
 from multihorizon.training.worlds import world
 
 AGENTS = ("rainbow", "multi-rainbow", "hyper-rainbow")
@@ -29,26 +31,21 @@ EPISODES, MOST_STEPS = 100, 5_000
 def train_and_judge(game: str, name: str, seeds: int, steps: int, environments: int) -> dict[str, object]:
     chosen = world(f"minatar/{game}")
     agent = chosen.adapt(preset(name))
-    trainer = Trainer(agent, chosen.make(), chosen.torso, seeds, environments)
+    environment = MinAtar(game)
+    trainer = DeviceTrainer(agent, environment, chosen.torso, Schedule(20, steps // 20, 0), seeds, environments)
     begun = time.perf_counter()
     curve = []
-    for state, chunk in chunks(trainer, 0, steps, steps // 20):
+    for state, outcome in iterations(trainer, 0):
         training = state
-        curve.append({"step": chunk.step, "returns": chunk.returns, "steps_per_second": chunk.steps_per_second})
-        print(
-            game,
-            name,
-            chunk.step,
-            np.round(np.mean(chunk.returns), 2),
-            f"{chunk.steps_per_second:,.0f} steps/s",
-            flush=True,
-        )
+        curve.append({"step": outcome.step, "returns": outcome.returns, "steps_per_second": outcome.steps_per_second})
+        mean = np.mean([r for r in outcome.returns if r is not None])
+        print(f"{game} {name} {outcome.step:,} {mean:.2f} {outcome.steps_per_second:,.0f} steps/s", flush=True)
     trained = time.perf_counter() - begun
     keys = jax.random.split(jax.random.key(1), seeds)
     play = jax.jit(
         jax.vmap(
             lambda parameters, key: play_episodes(
-                trainer.learner, trainer.environment, parameters, key, EPISODES, MOST_STEPS, agent.epsilon.evaluation
+                trainer.learner, environment, parameters, key, EPISODES, MOST_STEPS, agent.epsilon.evaluation
             )
         )
     )

@@ -16,19 +16,21 @@ class Row(NamedTuple):
 
 
 def random_stream(rng: np.random.Generator, rows: int, frame_shape: tuple[int, ...]) -> list[Row]:
-    """Episodes of 1 to 9 steps that terminate or are truncated, each with its final row."""
+    """Episodes of 1 to 9 steps that terminate, or are truncated and have a final row."""
     stream: list[Row] = []
     while len(stream) < rows:
         length = int(rng.integers(1, 10))
         ending = int(rng.choice([TERMINATED, TRUNCATED]))
-        for step in range(length + 1):
-            end = FINAL if step == length else ending if step == length - 1 else GOES_ON
-            frame = rng.integers(1, 255, size=frame_shape, dtype=np.uint8)  # never 0: blanks can be told apart
-            final = step == length
-            stream.append(
-                Row(frame, 0 if final else int(rng.integers(5)), 0.0 if final else rng.normal(), end, step == 0)
-            )
-    return stream[:rows]
+        for step in range(length):
+            end = ending if step == length - 1 else GOES_ON
+            stream.append(Row(_frame(rng, frame_shape), int(rng.integers(5)), rng.normal(), end, step == 0))
+        if ending == TRUNCATED:
+            stream.append(Row(_frame(rng, frame_shape), 0, 0.0, FINAL, False))
+    return stream
+
+
+def _frame(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return rng.integers(1, 255, size=shape, dtype=np.uint8)  # never 0: blanks can be told apart
 
 
 def stack_by_hand(stream: list[Row], t: int, stack: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """One update against a plain one, and the laws that hold between heads."""
 
+import math
 from dataclasses import replace
 
 import jax
@@ -87,8 +88,9 @@ def test_permuting_heads_permutes_results(name: str, bootstrap: Bootstrap, doubl
         network = one.network(parameters)
         shape = network.output_shape
         heads = network.heads
-        weight = heads.weight.reshape(-1, *shape)[:, order].reshape(heads.weight.shape)
-        bias = heads.bias.reshape(shape)[order].reshape(-1)
+        used = math.prod(shape)
+        weight = heads.weight.at[:, :used].set(heads.weight[:, :used].reshape(-1, *shape)[:, order].reshape(-1, used))
+        bias = heads.bias.at[:used].set(heads.bias[:used].reshape(shape)[order].reshape(-1))
         changed = jax.tree.map(lambda x: x, network)
         object.__setattr__(changed.heads, "weight", weight)
         object.__setattr__(changed.heads, "bias", bias)
@@ -143,10 +145,11 @@ def test_the_target_is_copied_when_its_time_has_come() -> None:
     learner = learner_of(agent)
     shape, replay = _filled_replay(agent)
     state = learner.init(jax.random.key(0))
-    learn = jax.jit(lambda s, r, k, u: learner.learn(shape, s, r, k, u))
+    learn = jax.jit(lambda s, r, k: learner.learn(shape, s, r, k))
     copied = []
     for update in range(7):
-        state, replay, _ = learn(state, replay, jax.random.key(update), jnp.asarray(update))
+        state, replay, _ = learn(state, replay, jax.random.key(update))
+        state = learner.copy_target_if_due(state, jnp.asarray(update))
         same = jax.tree.map(lambda a, b: bool(jnp.all(a == b)), state.parameters, state.target)
         copied.append(all(jax.tree.leaves(same)))
     assert copied == [False, False, True, False, False, True, False]
@@ -157,7 +160,7 @@ def test_priorities_change_only_where_they_are_used() -> None:
         agent = preset(name)
         learner = learner_of(agent)
         shape, replay = _filled_replay(agent)
-        _, after, _ = learner.learn(shape, learner.init(jax.random.key(0)), replay, jax.random.key(1), jnp.asarray(0))
+        _, after, _ = learner.learn(shape, learner.init(jax.random.key(0)), replay, jax.random.key(1))
         assert bool(jnp.any(after.priorities != replay.priorities)) == changes
 
 
@@ -172,6 +175,8 @@ def test_bfloat16_computes_like_float32_and_keeps_float32_masters() -> None:
     new, rough_priorities, _ = rough.update(rough_state, batch, jnp.ones(BATCH))
     np.testing.assert_allclose(priorities, rough_priorities, rtol=0.02)
     assert all(x.dtype == jnp.float32 for x in jax.tree.leaves(new.parameters))
+    for master, rounded in zip(jax.tree.leaves(new.parameters), jax.tree.leaves(new.rounded), strict=True):
+        np.testing.assert_array_equal(master.astype(jnp.bfloat16), rounded)
 
 
 def test_presets_are_the_papers() -> None:

@@ -24,18 +24,24 @@ def test_agents_are_listed_with_what_differs(capsys: pytest.CaptureFixture[str])
 
 def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     settings = "--set n_steps=2 --set epsilon.final=0.2"
-    line = f"train multi-dqn --env foraging --steps 3000 --seeds 2 {settings} --out {tmp_path}/a"
+    line = f"train multi-dqn --env foraging --steps 3000 --training-steps 300 --seeds 2 {settings} --out {tmp_path}/a"
     assert main(line.split()) == 0
     shown = capsys.readouterr()
     assert "MB of it replay" in " ".join(shown.out.split())
     assert "3,000 of 3,000 steps" in shown.err
     configuration = json.loads((tmp_path / "a/config.json").read_text())
     assert (configuration["agent"]["n_steps"], configuration["agent"]["epsilon"]["final"]) == (2, 0.2)
-    assert configuration["seeds"] == [0, 1]
-    assert len((tmp_path / "a/metrics.jsonl").read_text().splitlines()) == 2
+    assert (configuration["seed"], configuration["seeds"]) == (0, 2)
+    assert len((tmp_path / "a/metrics.jsonl").read_text().splitlines()) == 10
     assert (tmp_path / "a/weights.npz").exists()
     assert main(line.split()) == 2
     assert "holds a run already" in capsys.readouterr().err
+    assert main(["resume", f"{tmp_path}/a"]) == 2
+    assert "is finished" in capsys.readouterr().err
+    assert main(["evaluate", f"{tmp_path}/a", "--steps", "100", "--json"]) == 0
+    judged = json.loads(capsys.readouterr().out)
+    assert len(judged["returns"]) == 2
+    assert min(judged["episodes"]) >= 10
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ import pytest
 from multihorizon.agents.presets import PRESETS, preset
 from multihorizon.envs.pathworld import Pathworld
 from multihorizon.experiments import foraging
-from multihorizon.training.loop import Trainer
+from multihorizon.training.device_loop import DeviceTrainer
+from multihorizon.training.iterations import Schedule
 from multihorizon.training.run import train
 from multihorizon.training.worlds import world
 
-PATHS = 5
+PATHS, STEPS = 5, 60_000
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -20,8 +21,9 @@ def test_every_preset_learns_the_values_of_pathworld(name: str) -> None:
     """Within 5% of the largest, for every head and path."""
     chosen = world("pathworld")
     agent = chosen.adapt(preset(name))
-    trainer = Trainer(agent, Pathworld(PATHS).environment(), chosen.torso, seeds=1, environments=8)
-    trained = train(trainer, 0, chosen.steps, chosen.steps)
+    schedule = Schedule(1, STEPS, 0)
+    trainer = DeviceTrainer(agent, Pathworld(PATHS).environment(), chosen.torso, schedule, seeds=1, environments=8)
+    trained = train(trainer, 0)
     parameters = jax.tree.map(lambda x: x[0], trained.learner.parameters)
     learned = np.asarray(trainer.learner.values(parameters, trainer.environment.observe(jnp.asarray(0))))  # [H A]
     paths = np.arange(1, PATHS + 1)

@@ -19,8 +19,13 @@ from multihorizon.agents.returns import bootstrap_factors, n_step_returns
 
 class LearnerState(NamedTuple):
     parameters: PyTree[Array]  # of the network that learns, in float32
+    rounded: PyTree[Array] | None  # the same in the type that is computed with; None where that is float32 too
     target: PyTree[Array]  # of the network that is bootstrapped from, in the type that is computed with
     optimiser: optax.OptState
+
+    @property
+    def computed_with(self) -> PyTree[Array]:
+        return self.parameters if self.rounded is None else self.rounded
 
 
 class Metrics(NamedTuple):
@@ -41,7 +46,7 @@ class Learner:
         torso: Torso,
         convolve: Convolve = Convolve.PLAIN,
     ) -> None:
-        self.agent = agent
+        self.agent, self.actions = agent, actions
         self.gammas = jnp.asarray(agent.horizons.gammas, jnp.float32)
         self.acting_weights = jnp.asarray(acting_weights(agent.acting, agent.horizons), jnp.float32)
         self.optimiser = agent.optimiser.make()
@@ -52,11 +57,11 @@ class Learner:
 
     def init(self, key: Key[Array, ""]) -> LearnerState:
         parameters = eqx.filter(self._make(key), eqx.is_array)
-        return LearnerState(parameters, self._computed_with(parameters), self.optimiser.init(parameters))
+        state = LearnerState(parameters, self._rounded(parameters), None, self.optimiser.init(parameters))
+        return self.copy_target(state)
 
-    def _computed_with(self, parameters: PyTree[Array]) -> PyTree[Array]:
-        """In the type of computation; a copy, since two states must not share memory that one of them gives up."""
-        return jax.tree.map(jnp.copy, cast(parameters, self.dtype))
+    def _rounded(self, parameters: PyTree[Array]) -> PyTree[Array] | None:
+        return None if self.dtype == jnp.float32 else cast(parameters, self.dtype)
 
     def network(self, parameters: PyTree[Array]) -> Network:
         return eqx.combine(cast(parameters, self.dtype), self.skeleton)
@@ -87,7 +92,7 @@ class Learner:
             ahead,
             next_actions(choosing, self.acting_weights, self.agent.bootstrap),
         )
-        return losses, loss.values(output)[:, transition.action]
+        return losses, loss.values(output[:, transition.action, None])[:, 0]
 
     def update(
         self, state: LearnerState, transitions: Transition, importance: Float[Array, " B"]
@@ -98,28 +103,36 @@ class Learner:
             losses, values = jax.vmap(lambda t: self.transition_losses(parameters, state.target, t))(transitions)
             return jnp.mean(importance * losses.mean(axis=1)), (losses, values)  # over heads, then the batch
 
-        gradients, (losses, values) = jax.grad(objective, has_aux=True)(state.parameters)
+        gradients, (losses, values) = jax.grad(objective, has_aux=True)(state.computed_with)
+        gradients = cast(gradients, jnp.float32)
         changes, optimiser = self.optimiser.update(gradients, state.optimiser, state.parameters)
         parameters = optax.apply_updates(state.parameters, changes)
         priorities = jax.vmap(lambda one: priority(one, self.gammas, self.acting_weights, self.agent.priority))(losses)
         metrics = Metrics(losses.mean(axis=0), values.mean(axis=0))
-        return LearnerState(parameters, state.target, optimiser), priorities, metrics
+        return LearnerState(parameters, self._rounded(parameters), state.target, optimiser), priorities, metrics
 
     def learn(
-        self, shape: ReplayShape, state: LearnerState, replay: Replay, key: Key[Array, ""], update: Int[Array, ""]
+        self, shape: ReplayShape, state: LearnerState, replay: Replay, key: Key[Array, ""]
     ) -> tuple[LearnerState, Replay, Metrics]:
-        """Update number `update`: sample, learn, reprioritise, and copy the target network when its time has come.
-
-        `update` is the same for all seeds, so that under vmap the copy stays a branch that is seldom taken.
-        """
-        period = max(1, self.agent.target_period_steps // self.agent.update_period_steps)
+        """One update: sample, learn, reprioritise."""
         batch = replays.sample(shape, replay, key)
         prioritised = self.agent.priority is not Priority.UNIFORM
         importance = replays.importance_weights(batch.priorities) if prioritised else jnp.ones(shape.batch)
         state, priorities, metrics = self.update(state, batch.transitions, importance)
         if prioritised:
             replay = replays.reprioritise(shape, replay, batch.indices, priorities)
-        target = jax.lax.cond(
-            (update + 1) % period == 0, lambda: self._computed_with(state.parameters), lambda: state.target
-        )
-        return state._replace(target=target), replay, metrics
+        return state, replay, metrics
+
+    @property
+    def target_period_updates(self) -> int:
+        return max(1, self.agent.target_period_steps // self.agent.update_period_steps)
+
+    def copy_target(self, state: LearnerState) -> LearnerState:
+        """A copy, since two parts of a state must not share memory that one of them gives up."""
+        return state._replace(target=jax.tree.map(jnp.copy, state.computed_with))
+
+    def copy_target_if_due(self, state: LearnerState, update: Int[Array, ""]) -> LearnerState:
+        """After update number `update`, which is the same for all seeds, so that under vmap the copy stays a branch
+        that is seldom taken."""
+        due = (update + 1) % self.target_period_updates == 0
+        return jax.lax.cond(due, self.copy_target, lambda state: state, state)

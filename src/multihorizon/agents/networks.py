@@ -3,16 +3,18 @@
 Written for one observation; vmap adds the batch and the seeds. The only file that knows of equinox layers.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache, partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from multihorizon.errors import InputError
 
@@ -21,9 +23,7 @@ class Convolve(Enum):
     """How a convolution is computed: the same weights and results, but not the same speed everywhere."""
 
     PLAIN = "XLA's convolution: fastest on a CPU, except inside compiled loops, where it has no threads"
-    PRODUCTS = (
-        "space-to-depth, shifted slices and one matrix product: fastest on a GPU, in loops and over vmapped seeds"
-    )
+    PRODUCTS = "patches gathered and one matrix product: fastest on a GPU, in loops and over vmapped seeds"
 
 
 def convolve_for(backend: str, in_loop: bool) -> Convolve:
@@ -71,16 +71,86 @@ class Convolution(eqx.Module):
         return out[0] + self.bias
 
     def _products(self, x: Float[Array, "h w I"]) -> Float[Array, "h2 w2 O"]:
-        size, s = self.weight.shape[0], self.stride
-        folds = size // s  # kernel size after folding s × s blocks into channels
-        height, width = (-(-n // s) for n in x.shape[:2])
-        pads = [max((out - 1) * s + size - n, 0) for out, n in zip((height, width), x.shape[:2], strict=True)]
-        x = jnp.pad(x, [(p // 2, p - p // 2) for p in pads] + [(0, 0)])
-        x = x.reshape(height + folds - 1, s, width + folds - 1, s, -1)
-        x = x.transpose(0, 2, 1, 3, 4).reshape(height + folds - 1, width + folds - 1, -1)  # space to depth
-        shifted = [x[i : i + height, j : j + width] for i in range(folds) for j in range(folds)]
-        weight = self.weight.reshape(folds, s, folds, s, *self.weight.shape[2:]).transpose(0, 2, 1, 3, 4, 5)
-        return jnp.concatenate(shifted, axis=-1) @ weight.reshape(-1, self.weight.shape[-1])
+        height, width, channels = x.shape
+        size, outputs = self.weight.shape[0], self.weight.shape[-1]
+        patches = gather_patches(x.reshape(-1, channels), height, width, size, self.stride)
+        product = patches.reshape(patches.shape[0], -1) @ self.weight.reshape(-1, outputs)
+        return product.reshape(-(-height // self.stride), -(-width // self.stride), outputs)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3, 4))
+def gather_patches(
+    pixels: Float[Array, "hw I"], height: int, width: int, size: int, stride: int
+) -> Float[Array, "out taps I"]:
+    """What a convolution with SAME padding sees at each of its places. Its gradient is a gather too, and not the
+    scattered sum, slow on a GPU, that differentiation would make of it."""
+    return _rows(pixels, _places(height, width, size, stride)[0])
+
+
+def _patches_forward(
+    pixels: Array, height: int, width: int, size: int, stride: int
+) -> tuple[Float[Array, "out taps I"], None]:
+    return gather_patches(pixels, height, width, size, stride), None
+
+
+def _patches_backward(
+    height: int, width: int, size: int, stride: int, residual: None, gradient: Float[Array, "out taps I"]
+) -> tuple[Float[Array, "hw I"]]:
+    del residual
+    seen_by = _places(height, width, size, stride)[1]
+    return (_rows(gradient.reshape(-1, gradient.shape[-1]), seen_by).sum(axis=1),)
+
+
+gather_patches.defvjp(_patches_forward, _patches_backward)
+
+
+def _rows(table: Float[Array, "m I"], which: Int[np.ndarray, "..."]) -> Float[Array, "... I"]:
+    """Rows of a table; blank where there is none."""
+    return _gathered(table, jnp.asarray(which))
+
+
+@jax.custom_batching.custom_vmap
+def _gathered(table: Float[Array, "m I"], which: Int[Array, "..."]) -> Float[Array, "... I"]:
+    return jnp.take(table, which, axis=0, mode="fill", fill_value=0)
+
+
+@_gathered.def_vmap
+def _gathered_from_many(
+    count: int, batched: list[bool], tables: Float[Array, "B m I"], which: Int[Array, "..."]
+) -> tuple[Float[Array, "B ... I"], bool]:
+    """One gather from all tables, laid end to end. What vmap makes by itself is gathered in another order, and to
+    transpose it costs more on a GPU than the gather; on a CPU it is the faster of the two."""
+    assert batched == [True, False]
+    if jax.default_backend() == "cpu":
+        return jax.vmap(lambda table: jnp.take(table, which, axis=0, mode="fill", fill_value=0))(tables), True
+    rows = tables.shape[1]
+    offsets = jnp.arange(count).reshape(-1, *[1] * which.ndim) * rows
+    at = jnp.where(which < rows, which + offsets, count * rows)
+    return _gathered(tables.reshape(count * rows, -1), at), True
+
+
+@lru_cache
+def _places(
+    height: int, width: int, size: int, stride: int
+) -> tuple[Int[np.ndarray, "out taps"], Int[np.ndarray, "hw m"]]:
+    """Which pixel each tap of the kernel sees at each place, and which (place, tap) see each pixel; one beyond the last
+    where there is none."""
+
+    def along(length: int) -> Int[np.ndarray, "out size"]:
+        out = -(-length // stride)
+        before = max((out - 1) * stride + size - length, 0) // 2
+        seen = np.arange(out)[:, None] * stride + np.arange(size) - before
+        return np.where((seen >= 0) & (seen < length), seen, -1)
+
+    rows, columns = along(height)[:, None, :, None], along(width)[None, :, None, :]
+    none = height * width
+    sees = np.where((rows >= 0) & (columns >= 0), rows * width + columns, none).reshape(-1, size * size)
+    seers: list[list[int]] = [[] for _ in range(none + 1)]
+    for place_and_tap, pixel in enumerate(sees.reshape(-1)):
+        seers[pixel].append(place_and_tap)
+    most = max(map(len, seers[:none]))
+    seen_by = np.array([one + [sees.size] * (most - len(one)) for one in seers[:none]])
+    return sees, seen_by
 
 
 Torso = Callable[[Key[Array, ""], tuple[int, ...], Convolve], eqx.Module]
@@ -146,6 +216,9 @@ SMALL = ConvTorso(((16, 3, 1),), 128)
 MLP = MlpTorso((128, 128))
 
 
+LANES = 8  # of a matrix product on a GPU: XLA would copy a larger matrix into one with a multiple of as many columns
+
+
 class Network(eqx.Module):
     """Outputs [H A], or [H A Z] where the loss has atoms."""
 
@@ -157,7 +230,7 @@ class Network(eqx.Module):
         dtype = self.heads.weight.dtype
         scale = 1 / 255 if observation.dtype == jnp.uint8 else 1.0
         features = self.torso(observation.astype(dtype) * jnp.asarray(scale, dtype))
-        return self.heads(features).reshape(self.output_shape)
+        return self.heads(features)[: math.prod(self.output_shape)].reshape(self.output_shape)
 
 
 def make_network(
@@ -179,7 +252,8 @@ def make_network(
         ) from problem
     if len(features.shape) != 1:
         raise InputError(f"a torso must give a vector of features, but gives shape {list(features.shape)}")
-    return Network(made, Dense(head_key, features.shape[0], int(np.prod(output_shape))), output_shape)
+    outputs = -(-math.prod(output_shape) // LANES) * LANES
+    return Network(made, Dense(head_key, features.shape[0], outputs), output_shape)
 
 
 def cast(network: Any, dtype: Any) -> Any:

@@ -1,8 +1,8 @@
 """Replay on the device: each frame stored once, stacks rebuilt when sampled, drawn by priority.
 
-Several streams, one for each environment, are written side by side, a row at a time. An episode of T steps takes T + 1
-rows: the last holds the frame that it ended with, which is bootstrapped from where the episode was truncated, and is
-never the start of a transition. Written for one seed.
+Several streams, one for each environment, stand side by side. A step is a row of its stream; an episode that was
+truncated takes one row more, for the frame that it was cut off at, which is bootstrapped from and is never the start of
+a transition. So streams may be of unequal length. Written for one seed.
 """
 
 from dataclasses import dataclass
@@ -41,8 +41,8 @@ class Rows(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """Rows by time, then stream: row t of stream n is at t·N + n. Priorities are in blocks of whole rows, with the sum
-    of each block kept beside them and always recomputed from it, so that it cannot drift."""
+    """Row t of stream n is at t·N + n. Priorities are in blocks of rows of all streams, with the sum of each block kept
+    beside them and always recomputed from it, so that it cannot drift."""
 
     frames: Array  # [L·N ...]
     actions: Int[Array, " LN"]
@@ -52,7 +52,7 @@ class Replay(NamedTuple):
     priorities: Float[Array, "blocks width"]
     block_sums: Float[Array, " blocks"]
     largest_priority: Float[Array, ""]
-    written: Int[Array, ""]
+    written: Int[Array, " N"]  # rows, by stream
 
 
 class Samples(NamedTuple):
@@ -112,19 +112,33 @@ def init(shape: ReplayShape) -> Replay:
         priorities=jnp.zeros((shape.blocks, shape.rows_per_block * shape.streams)),
         block_sums=jnp.zeros(shape.blocks),
         largest_priority=jnp.ones(()),
-        written=jnp.zeros((), jnp.int32),
+        written=jnp.zeros(shape.streams, jnp.int32),
     )
 
 
 def add(shape: ReplayShape, replay: Replay, rows: Rows) -> Replay:
-    """Writes a row, and makes the one n steps before it, whose return is now known, ready to be sampled."""
+    """Writes a step of every stream."""
+    return _write(shape, replay, rows, jnp.ones(shape.streams, bool))
+
+
+def add_finals(shape: ReplayShape, replay: Replay, frames: Array, truncated: Bool[Array, " N"]) -> Replay:
+    """Writes the frames [N ...] that episodes were cut off at, to those streams alone in which one was."""
+    none = jnp.zeros(shape.streams)
+    rows = Rows(frames, none.astype(int), none, jnp.full(shape.streams, FINAL, jnp.uint8), none.astype(bool))
+    return _write(shape, replay, rows, truncated)
+
+
+def _write(shape: ReplayShape, replay: Replay, rows: Rows, which: Bool[Array, " N"]) -> Replay:
+    """Writes a row to some streams, and makes the one n steps before it, whose return is now known, ready to sample."""
+    streams = jnp.arange(shape.streams)
     row = replay.written % shape.rows
-    start = row * shape.streams
-    before = jax.lax.dynamic_slice_in_dim(replay.ages, ((row - 1) % shape.rows) * shape.streams, shape.streams)
-    age = jnp.where(rows.first, 0, jnp.minimum(before, OLDEST - 1) + 1).astype(jnp.uint8)
+    before = replay.ages[((row - 1) % shape.rows) * shape.streams + streams]
+    age = jnp.where(rows.first, 0, jnp.minimum(before, OLDEST - 1) + 1)
+    nowhere = shape.rows * shape.streams
+    places = jnp.where(which, row * shape.streams, nowhere) + streams
 
     def write(into: Array, values: Array) -> Array:
-        return jax.lax.dynamic_update_slice_in_dim(into, values.astype(into.dtype), start, axis=0)
+        return into.at[places].set(values.astype(into.dtype), mode="drop", unique_indices=True)
 
     replay = replay._replace(
         frames=write(replay.frames, rows.frame),
@@ -132,21 +146,27 @@ def add(shape: ReplayShape, replay: Replay, rows: Rows) -> Replay:
         rewards=write(replay.rewards, rows.reward),
         ends=write(replay.ends, rows.end),
         ages=write(replay.ages, age),
-        written=replay.written + 1,
+        written=replay.written + which,
     )
     # This row's return is not known yet, and the oldest rows have lost frames of their stacks.
-    for gone in range(shape.stack):
-        replay = _set_row(shape, replay, (row + gone) % shape.rows, jnp.zeros(shape.streams))
+    lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k N]
     ready = (row - shape.n_steps) % shape.rows
-    ends = jax.lax.dynamic_slice_in_dim(replay.ends, ready * shape.streams, shape.streams)
-    enough = replay.written > shape.n_steps
-    return _set_row(shape, replay, ready, jnp.where((ends != FINAL) & enough, replay.largest_priority, 0.0))
+    is_step = replay.ends[ready * shape.streams + streams] != FINAL
+    known = jnp.where(is_step & (replay.written > shape.n_steps), replay.largest_priority, 0.0)
+    changed = jnp.concatenate([lost, ready[None]])
+    priorities = jnp.concatenate([jnp.zeros(lost.shape), known[None]])
+    blocks = jnp.where(which, changed // shape.rows_per_block, shape.blocks).reshape(-1)
+    leaves = ((changed % shape.rows_per_block) * shape.streams + streams).reshape(-1)
+    return _prioritise(replay, blocks, leaves, priorities.reshape(-1))
 
 
-def _set_row(shape: ReplayShape, replay: Replay, row: Int[Array, ""], values: Float[Array, " N"]) -> Replay:
-    block, offset = row // shape.rows_per_block, (row % shape.rows_per_block) * shape.streams
-    priorities = jax.lax.dynamic_update_slice(replay.priorities, values[None], (block, offset))
-    return replay._replace(priorities=priorities, block_sums=replay.block_sums.at[block].set(priorities[block].sum()))
+def _prioritise(
+    replay: Replay, blocks: Int[Array, " m"], leaves: Int[Array, " m"], values: Float[Array, " m"]
+) -> Replay:
+    """Sets priorities; those of blocks beyond the last are dropped."""
+    priorities = replay.priorities.at[blocks, leaves].set(values, mode="drop")
+    sums = priorities.at[blocks].get(mode="fill", fill_value=0.0).sum(axis=1)
+    return replay._replace(priorities=priorities, block_sums=replay.block_sums.at[blocks].set(sums, mode="drop"))
 
 
 def sample(shape: ReplayShape, replay: Replay, key: Key[Array, ""]) -> Samples:
@@ -203,12 +223,8 @@ def reprioritise(
     width = replay.priorities.shape[1]
     blocks, leaves = indices // width, indices % width
     kept = jnp.where(replay.priorities[blocks, leaves] > 0, priorities, 0.0)
-    updated = replay.priorities.at[blocks, leaves].set(kept)
-    return replay._replace(
-        priorities=updated,
-        block_sums=replay.block_sums.at[blocks].set(updated[blocks].sum(axis=1)),
-        largest_priority=jnp.maximum(replay.largest_priority, priorities.max()),
-    )
+    replay = _prioritise(replay, blocks, leaves, kept)
+    return replay._replace(largest_priority=jnp.maximum(replay.largest_priority, priorities.max()))
 
 
 def importance_weights(priorities: Float[Array, " B"]) -> Float[Array, " B"]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from multihorizon import __version__
-from multihorizon.cli import agents, discount, foraging, pathworld, preferences, train
+from multihorizon.cli import agents, discount, evaluate, foraging, games, pathworld, preferences, resume, train, watch
 from multihorizon.errors import InputError, one_of
 
 COMMANDS = {
@@ -16,7 +16,11 @@ COMMANDS = {
     "discount": discount,
     "preferences": preferences,
     "agents": agents,
+    "games": games,
     "train": train,
+    "resume": resume,
+    "evaluate": evaluate,
+    "watch": watch,
     "foraging": foraging,
 }
 
@@ -27,6 +31,7 @@ examples:
   multihorizon discount --grid minimax --heads 3 --gamma-cap 0.997 --t-max 300
   multihorizon preferences --discount quasi-hyperbolic:0.7,0.99
   multihorizon train multi-rainbow --env minatar/breakout --seeds 3
+  multihorizon train multi-rainbow --env atari/Seaquest
 """
 
 

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
     from multihorizon.agents.losses import Categorical
     from multihorizon.agents.presets import PRESETS, Agent
     from multihorizon.cli.terminal import show, show_json, table
-    from multihorizon.training.records import plain
+    from multihorizon.training.configuration import plain
 
     if options.json:
         show_json({name: plain(agent) for name, agent in PRESETS.items()})

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> None:
     agents = [foraging.rainbow(0.99), foraging.hyper_rainbow()]
     found = []
     for agent in agents:
-        with training_progress(agent.name, options.steps) as report:
+        with training_progress(agent.name, options.steps) as (report, _):
             found.append(foraging.forage(agent, options.steps, options.seed, report))
     best = foraging.best_choice()
     if options.json:

@@ -1,6 +1,7 @@
 """How results reach a person: tables and colours on a terminal, plain text elsewhere; or JSON for machines."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from multihorizon.training.run import Chunk
+    from multihorizon.training.iterations import Outcome, Progress
 
 
 def show(*items: Any) -> None:
@@ -59,29 +60,51 @@ def working(message: str) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def training_progress(name: str, steps: int) -> "Iterator[Callable[[Chunk], None]]":
-    """A bar with the latest return, speed and time left; plain lines where there is no terminal. On stderr."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def note(message: str) -> None:
+    """Something to know, beside the results."""
+    print(f"multihorizon: {message}", file=sys.stderr)
 
+
+@contextmanager
+def training_progress(
+    name: str, steps: int, frames_per_step: int = 1
+) -> "Iterator[tuple[Callable[[Progress], None], Callable[[Outcome], None]]]":
+    """A bar with what a run has done and earned, its speed and the time left; plain lines where there is no terminal.
+    On stderr. In frames where a step is several of them."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    unit = "frames" if frames_per_step > 1 else "steps"
     console = Console(stderr=True, highlight=False)
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("return {task.fields[earned]}  {task.fields[speed]}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[done]} of {task.fields[all]}  {task.fields[said]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(name, total=steps, earned="-", speed="")
+    with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
+        whole = f"{steps * frames_per_step:,} {unit}"
+        task = bar.add_task(name, total=steps, done="0", all=whole, said="")
+        evaluated = ""
 
-        def report(chunk: "Chunk") -> None:
-            known = [r for r in chunk.returns if r is not None]
-            earned = f"{sum(known) / len(known):.2f}" if known else "-"
-            speed = f"{chunk.steps_per_second:,.0f} steps/s"
-            progress.update(task, completed=min(chunk.step, steps), earned=earned, speed=speed)
+        def report(progress: "Progress") -> None:
+            done = f"{min(progress.step, steps) * frames_per_step:,}"
+            loss = "" if progress.loss is None else f", loss {progress.loss:.3f}"
+            speed = f"{progress.steps_per_second * frames_per_step:,.0f} {unit}/s"
+            said = f"return {_mean(progress.returns)}{evaluated}, ε {progress.epsilon:.2f}{loss}, {speed}"
+            bar.update(task, completed=min(progress.step, steps), done=done, said=said)
             if not console.is_terminal:
-                console.print(f"{name}: {chunk.step:,} of {steps:,} steps, return {earned}, {speed}")
+                console.print(f"{name}: {done} of {whole}, {said}", soft_wrap=True)
 
-        yield report
+        def finished(outcome: "Outcome") -> None:
+            nonlocal evaluated
+            if any(outcome.evaluation_episodes):
+                evaluated = f" (evaluated {_mean(outcome.evaluation_returns)})"
+
+        yield report, finished
+
+
+def _mean(returns: "Sequence[float | None]") -> str:
+    known = [r for r in returns if r is not None]
+    return f"{sum(known) / len(known):.2f}" if known else "-"

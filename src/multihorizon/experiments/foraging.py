@@ -1,6 +1,5 @@
 """Rainbow and Hyper-Rainbow forage: learned without hazard, judged by what they earn undiscounted under it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import jax
@@ -15,9 +14,10 @@ from multihorizon.envs.finite import FiniteWorld
 from multihorizon.envs.foraging import Foraging
 from multihorizon.envs.hazard import Hazard
 from multihorizon.mdp import action_values, optimal_control
+from multihorizon.training.device_loop import DeviceTrainer
 from multihorizon.training.evaluation import play_episodes
-from multihorizon.training.loop import Trainer
-from multihorizon.training.run import Chunk, train
+from multihorizon.training.iterations import Report, Schedule
+from multihorizon.training.run import train
 from multihorizon.training.worlds import world
 
 PRIOR = hazard.Exponential(0.5)
@@ -47,10 +47,11 @@ class Forager:
     standard_error: float  # of the mean over all seeds' episodes
 
 
-def forage(agent: Agent, steps: int, seed: int = 0, report: Callable[[Chunk], None] = lambda chunk: None) -> Forager:
+def forage(agent: Agent, steps: int, seed: int = 0, report: Report = lambda progress: None) -> Forager:
     world_ = Foraging().environment()
-    trainer = Trainer(agent, world_, world("foraging").torso, SEEDS, ENVIRONMENTS)
-    trained = train(trainer, seed, steps, chunk_steps=2_000, report=report)
+    schedule = Schedule(iterations=1, training_steps=steps, evaluation_steps=0)
+    trainer = DeviceTrainer(agent, world_, world("foraging").torso, schedule, SEEDS, ENVIRONMENTS)
+    trained = train(trainer, seed, report)
     keys = jax.random.split(jax.random.key(seed), SEEDS)
     play = jax.jit(
         jax.vmap(

@@ -5,7 +5,7 @@ import os
 import jax
 
 from multihorizon.errors import InputError
-from multihorizon.training.loop import Trainer
+from multihorizon.training.iterations import Trainer
 
 
 def needed_bytes(trainer: Trainer) -> tuple[int, int]:

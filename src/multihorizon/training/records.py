@@ -1,58 +1,70 @@
-"""A run's directory: its whole configuration, a line of metrics for each chunk, and its weights. Nothing that runs code
-when it is read."""
+"""A run's directory: its whole configuration, a line of metrics for each iteration, TensorBoard events, and weights.
+Nothing in it runs code when it is read."""
 
+import contextlib
+import fcntl
 import json
-import platform
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from importlib.metadata import version
+import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from multihorizon.discounting import Horizons
 from multihorizon.errors import InputError
 from multihorizon.files import atomically, write_json
+from multihorizon.training.configuration import Configuration, plain, restored, versions
 
-CONFIGURATION, METRICS, WEIGHTS = "config.json", "metrics.jsonl", "weights.npz"
-
-
-def plain(value: Any) -> Any:
-    """A configuration as JSON: dataclasses become objects that name their type, choices their names."""
-    if isinstance(value, Horizons):
-        return {"gammas": value.gammas.tolist(), "weights": value.weights.tolist()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"type": type(value).__name__} | {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Enum):
-        return value.name
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    return value
+CONFIGURATION, METRICS, WEIGHTS, CHECKPOINTS, EVENTS = (
+    "config.json",
+    "metrics.jsonl",
+    "weights.npz",
+    "checkpoints",
+    "events",
+)
 
 
-def versions() -> dict[str, str]:
-    packages = ("multihorizon", "jax", "equinox", "optax", "numpy")
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+LATEST = "-latest"  # weights after each iteration
 
 
 class Records:
-    """Writes one run. A folder that holds a run already is refused rather than overwritten."""
+    """Writes one run. One process at a time: a second is told so."""
 
-    def __init__(self, folder: Path, configuration: dict[str, Any]) -> None:
-        if (folder / CONFIGURATION).exists():
-            raise InputError(f"{folder} holds a run already; choose another folder with --out")
-        self.folder = folder
-        write_json(folder / CONFIGURATION, plain(configuration) | {"versions": versions()})
+    def __init__(self, folder: Path, configuration: Configuration) -> None:
+        self.folder, self.configuration = folder, configuration
+        self._lock = _locked(folder)
+        self._events: Any = None
+        path = folder / CONFIGURATION
+        if not path.exists():
+            write_json(path, plain(configuration) | {"versions": versions()})
+        elif plain(configuration) != plain(read_configuration(folder)):
+            self._lock.close()
+            raise InputError(f"{folder} holds a run with another configuration; choose another folder with --out")
+
+    def rewind(self, iterations: int) -> None:
+        """Forgets what was written after the first so many iterations: it is about to be done again."""
+        path = self.folder / METRICS
+        kept = [line for line in read_metrics(self.folder) if line["iteration"] < iterations]
+        with atomically(path) as file:
+            file.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
 
     def metrics(self, line: dict[str, Any]) -> None:
         with (self.folder / METRICS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._write_events(line)
+
+    def _write_events(self, line: dict[str, Any]) -> None:
+        from tensorboardX import SummaryWriter
+
+        if self._events is None:
+            self._events = SummaryWriter(str(self.folder / EVENTS), purge_step=line["step"])
+        for name, value in _scalars(line, self.configuration):
+            self._events.add_scalar(name, value, line["step"])
+        self._events.flush()
 
     def weights(self, parameters: PyTree[Array], suffix: str = "") -> Path:
         path = self.folder / WEIGHTS.replace(".", f"{suffix}.")
@@ -62,6 +74,71 @@ class Records:
         with atomically(path) as file, file.open("wb") as stream:
             np.savez(stream, allow_pickle=False, **named)
         return path
+
+    def close(self) -> None:
+        if self._events is not None:
+            self._events.close()
+        self._lock.close()
+
+
+def _scalars(line: dict[str, Any], configuration: Configuration) -> list[tuple[str, float]]:
+    """A line of metrics as TensorBoard's tags: by seed, and by head where there is a number for each."""
+    tags = []
+    gammas = configuration.agent.horizons.gammas
+    for s in range(configuration.seeds):
+        of = f"seed-{configuration.seed + s}"
+        for name, tag in (("returns", "return/training"), ("evaluation_returns", "return/evaluation")):
+            if line[name][s] is not None:
+                tags.append((f"{tag}/{of}", line[name][s]))
+        for name, tag in (("losses", "loss"), ("values", "value")):
+            if line[name]:
+                tags += [(f"{tag}/gamma-{g:.5f}/{of}", x) for g, x in zip(gammas, line[name][s], strict=True)]
+    return [*tags, ("steps_per_second", line["steps_per_second"])]
+
+
+def _locked(folder: Path) -> IO[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = (folder / ".lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise InputError(f"{folder} is being trained by another process") from None
+    return lock
+
+
+def read_configuration(folder: Path) -> Configuration:
+    path = folder / CONFIGURATION
+    if not path.is_file():
+        raise InputError(f"{folder} is not a run: it has no {CONFIGURATION}")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content.pop("versions", None)
+        configuration = restored(content)
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise InputError(f"{path} cannot be read: {problem}") from None
+    if not isinstance(configuration, Configuration):
+        raise InputError(f"{path} is not the configuration of a run")
+    return configuration
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines that are whole; the last may have been cut short."""
+    lines = []
+    if (folder / METRICS).exists():
+        for text in (folder / METRICS).read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(json.JSONDecodeError):
+                lines.append(json.loads(text))
+    return lines
+
+
+def newest_weights(folder: Path) -> Path:
+    """The final weights, or the latest of a run that is not finished."""
+    for suffix in ("", LATEST):
+        path = folder / WEIGHTS.replace(".", f"{suffix}.")
+        if path.exists():
+            return path
+    raise InputError(f"{folder} has no weights yet: the first come with the end of its first iteration")
 
 
 def load_weights(path: Path, like: PyTree[Array]) -> PyTree[Array]:

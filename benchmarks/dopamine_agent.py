@@ -1,0 +1,24 @@
+"""Dopamine's JAX Rainbow, as its own configuration file has it. For the benchmarks alone."""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
+    for name in ("baselines", "baselines.common", "baselines.common.atari_wrappers"):
+        sys.modules[name] = ModuleType(name)  # imported by Dopamine for Procgen, and not to be installed
+    sys.modules["baselines.common"].atari_wrappers = sys.modules["baselines.common.atari_wrappers"]  # type: ignore[attr-defined]
+    import gin  # type: ignore[import-not-found]
+    from dopamine.jax.agents.rainbow.rainbow_agent import JaxRainbowAgent  # type: ignore[import-not-found]
+
+    gin.parse_config(
+        f"""
+        ReplayBuffer.max_capacity = {capacity}
+        ReplayBuffer.batch_size = 32
+        PrioritizedSamplingDistribution.max_capacity = {capacity}
+        create_optimizer.learning_rate = 0.0000625
+        create_optimizer.eps = 0.00015
+        """
+    )
+    return JaxRainbowAgent(num_actions=actions, update_horizon=3, min_replay_history=warm_up, seed=0)

@@ -1,0 +1,111 @@
+"""The whole training loop in Atari: frames a second, by seeds and environments.
+
+    python benchmarks/loop.py --seeds 1 3 --envs 40 --out results/speed/loop.json
+
+Environments, copies to the device, replay, one update for every four agent steps: everything but evaluation.
+`--dopamine STEPS` also runs Dopamine's JAX Rainbow in the same process, with its own environment; how to install it is
+said in benchmarks/update_cpu.py.
+"""
+
+import argparse
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from multihorizon.agents.presets import preset
+from multihorizon.files import write_json
+from multihorizon.training.configuration import Configuration
+from multihorizon.training.iterations import Progress, Schedule
+from multihorizon.training.worlds import trainer_of, world
+
+FRAMES = 4
+
+
+def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str, Any]:
+    chosen = world(f"atari/{options.game}")
+    agent = replace(preset(options.agent), compute_dtype=options.dtype, warm_up_steps=options.warm_up)
+    if options.replay:
+        agent = replace(agent, replay_capacity=options.replay)
+    schedule = Schedule(1, options.warm_up + options.steps, 0)
+    trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, seeds, environments))
+    seen: list[tuple[float, Progress]] = []
+    trainer.iterate(trainer.init(0), 0, 0, lambda progress: seen.append((time.perf_counter(), progress)))
+    before = [p.steps_per_second for _, p in seen if p.step < options.warm_up]
+    learning = [p.steps_per_second for _, p in seen if p.loss is not None]
+    trainer.close()  # type: ignore[union-attr]
+    return {
+        "seeds": seeds,
+        "environments": environments,
+        "actions": trainer.learner.actions,
+        "heads": len(agent.horizons),
+        "frames_per_second": FRAMES * float(np.median(learning[2:])),  # the first ones compile
+        "steps_per_second_before_learning": float(np.median(before[1:])) if len(before) > 1 else None,
+        "every_second": [FRAMES * speed for speed in learning],
+    }
+
+
+def dopamine(options: argparse.Namespace) -> float:
+    """Frames a second while learning."""
+    import dopamine_agent
+
+    world_, agent = dopamine_agent.world_and_agent(options.game, warm_up=500)
+    observation, begun, steps = world_.reset(), 0.0, 0
+    action = agent.begin_episode(observation)
+    while steps < options.dopamine:
+        if agent._replay.add_count > 500 and agent.training_steps % 4 == 0:
+            begun = begun or time.perf_counter()
+            steps += 4
+        observation, reward, over, _ = world_.step(action)
+        if over or world_.game_over:
+            agent.end_episode(reward, over)
+            action = agent.begin_episode(world_.reset())
+        else:
+            action = agent.step(np.clip(reward, -1, 1), observation)
+    return FRAMES * (steps - 4) / (time.perf_counter() - begun)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--game", default="Seaquest")
+    parser.add_argument("--agent", default="multi-rainbow")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--envs", type=int, nargs="+", default=[40])
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--warm-up", type=int, default=20_000)
+    parser.add_argument("--steps", type=int, default=150_000, help="while learning, for each seed")
+    parser.add_argument("--replay", type=int, default=0, help="frames, if not the preset's")
+    parser.add_argument("--dopamine", type=int, default=0, help="agent steps of Dopamine, while learning")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    results = []
+    print("| agent | seeds | envs | actions | steps/s before learning | frames/s, all seeds |", flush=True)
+    print("|---|---|---|---|---|---|", flush=True)
+    for seeds in options.seeds:
+        for environments in options.envs:
+            found = ours(options, seeds, environments)
+            results.append(found)
+            before = found["steps_per_second_before_learning"]
+            print(
+                f"| {options.agent}, {options.dtype} | {seeds} | {environments} | {found['actions']} | "
+                f"{f'{before:,.0f}' if before else '-'} | {found['frames_per_second']:,.0f} |",
+                flush=True,
+            )
+    peer = dopamine(options) if options.dopamine else None
+    if peer:
+        print(f"| Dopamine's Rainbow, one head | 1 | 1 | {results[0]['actions']} | | {peer:,.0f} |")
+        print(f"ours against Dopamine's: {results[0]['frames_per_second'] / peer:.2f}")
+    device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
+    write_json(
+        options.out,
+        {"game": options.game, "agent": options.agent, "dtype": options.dtype, "device": device, "ours": results}
+        | ({"dopamine_frames_per_second": peer} if peer else {}),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""One update on a GPU, everything included: sampling by priority from a full replay of a million frames, stacks, target
+and online passes, projection, gradients, Adam, new priorities.
+
+    python benchmarks/update.py --out results/speed/update.json
+
+`--profile DIR` writes a trace of some updates and prints the kernels that take most of the time.
+"""
+
+import argparse
+import collections
+import glob
+import gzip
+import json
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multihorizon.agents import replay as replays
+from multihorizon.agents.learner import Learner
+from multihorizon.agents.networks import NATURE, Convolve
+from multihorizon.agents.presets import preset
+from multihorizon.agents.replay import ReplayShape
+from multihorizon.discounting import hazard, paper_grid, single
+from multihorizon.files import write_json
+from multihorizon.training.compiling import compiled
+
+UPDATES = 10  # in one program
+
+
+class Subject:
+    """Some seeds of an agent with a full replay, and `UPDATES` updates of them as one program."""
+
+    def __init__(self, heads: int, actions: int, seeds: int, dtype: str, capacity: int, streams: int = 40) -> None:
+        horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
+        agent = replace(preset("multi-rainbow"), horizons=horizons, compute_dtype=dtype)
+        self.learner = Learner(agent, actions, (84, 84, 4), NATURE, Convolve.PRODUCTS)
+        self.shape = ReplayShape(capacity, streams, (84, 84, 1), "uint8", 4, agent.n_steps, agent.batch)
+        keys = jax.random.split(jax.random.key(0), seeds)
+        self.held = jax.jit(jax.vmap(lambda key: (self.learner.init(key), self._full(key))))(keys)
+        self.run_ = compiled(jax.vmap(self._updates), donate_argnums=0)
+
+    def _full(self, key: Any) -> replays.Replay:
+        replay = replays.init(self.shape)
+        ages = jnp.full(replay.ages.shape, 100, jnp.uint8)
+        priorities = jax.random.uniform(key, replay.priorities.shape, minval=0.1)
+        rewards = jax.random.bernoulli(key, 0.1, replay.rewards.shape).astype(jnp.float32)
+        written = jnp.full(self.shape.streams, self.shape.rows, jnp.int32)
+        return replay._replace(
+            ages=ages, priorities=priorities, block_sums=priorities.sum(axis=1), rewards=rewards, written=written
+        )
+
+    def _updates(self, held: Any, key: Any) -> Any:
+        def one(carry: Any, key: Any) -> Any:
+            state, replay, metrics = self.learner.learn(self.shape, *carry, key)
+            return (state, replay), metrics.losses
+
+        return jax.lax.scan(one, held, jax.random.split(key, UPDATES))
+
+    def run(self, times: int) -> None:
+        keys = jax.random.split(jax.random.key(1), self.learner_seeds)
+        for _ in range(times):
+            self.held, losses = self.run_(self.held, keys)
+        jax.block_until_ready(losses)
+
+    @property
+    def learner_seeds(self) -> int:
+        return int(jax.tree.leaves(self.held)[0].shape[0])
+
+
+def microseconds(subject: Subject, rounds: int = 5, times: int = 20) -> float:
+    subject.run(3)
+    taken = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        subject.run(times)
+        taken.append((time.perf_counter() - begun) / times / UPDATES / subject.learner_seeds)
+    return 1e6 * float(np.median(taken))
+
+
+def profile(subject: Subject, folder: Path) -> None:
+    subject.run(3)
+    with jax.profiler.trace(str(folder)):
+        subject.run(3)
+    path = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)[0]
+    with gzip.open(path) as file:
+        events = json.load(file)["traceEvents"]
+    text = (
+        subject.run_.lower(subject.held, jax.random.split(jax.random.key(1), subject.learner_seeds)).compile().as_text()
+    )
+    (folder / "program.txt").write_text(text)
+    devices = {e["pid"] for e in events if e.get("name") == "process_name" and "GPU" in e["args"]["name"]}
+    threads = {
+        (e["pid"], e["tid"])
+        for e in events
+        if e.get("name") == "thread_name" and e["pid"] in devices and "Stream" in e["args"]["name"]
+    }
+    total: collections.Counter[str] = collections.Counter()
+    count: collections.Counter[str] = collections.Counter()
+    for event in events:
+        if event.get("ph") == "X" and (event["pid"], event["tid"]) in threads:
+            total[event["name"]] += event["dur"]
+            count[event["name"]] += 1
+    updates = 3 * UPDATES
+    print(f"kernels: {sum(count.values()) / updates:.0f} an update, {sum(total.values()) / updates:.0f} µs busy")
+    for name, duration in total.most_common(60):
+        print(f"{duration / updates:8.2f} µs {count[name] / updates:5.1f} × {name[:90]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heads", type=int, nargs="+", default=[1, 10, 30])
+    parser.add_argument("--actions", type=int, nargs="+", default=[4, 18])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 3, 8])
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--frames", type=int, default=1_000_000)
+    parser.add_argument("--profile", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    make = partial(Subject, capacity=options.frames)
+    results = []
+    print("| heads | actions | seeds | | µs per update and seed |\n|---|---|---|---|---|", flush=True)
+    for dtype in options.dtypes:
+        for seeds in options.seeds:
+            for actions in options.actions:
+                for heads in options.heads:
+                    subject = make(heads, actions, seeds, dtype)
+                    taken = microseconds(subject)
+                    print(f"| {heads} | {actions} | {seeds} | {dtype} | {taken:.0f} |", flush=True)
+                    results.append(
+                        {"heads": heads, "actions": actions, "seeds": seeds, "dtype": dtype, "microseconds": taken}
+                    )
+                    if options.profile:
+                        profile(subject, options.profile / f"{dtype}-{heads}-{actions}-{seeds}")
+                    del subject
+    write_json(options.out, {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "updates": results})
+
+
+if __name__ == "__main__":
+    main()

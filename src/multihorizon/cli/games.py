@@ -1,0 +1,20 @@
+"""multihorizon games: the Atari games."""
+
+import argparse
+
+SUMMARY = "lists the sixty Atari games, by the paper's names"
+DESCRIPTION = "The games of the paper's table. Train in one with: multihorizon train AGENT --env atari/GAME"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="a list")
+
+
+def run(options: argparse.Namespace) -> None:
+    from multihorizon.cli.terminal import show_json
+    from multihorizon.envs.atari import GAMES
+
+    if options.json:
+        show_json(list(GAMES))
+    else:
+        print("\n".join(GAMES))

@@ -1,0 +1,65 @@
+"""What `train` and `resume` share: a run in its folder, its progress on the terminal."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from multihorizon.errors import InputError, one_of
+
+if TYPE_CHECKING:
+    from multihorizon.training.configuration import Configuration
+    from multihorizon.training.iterations import Outcome
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", metavar="cpu|gpu", help="where to compute (the fastest that there is)")
+    parser.add_argument("--json", action="store_true", help="the last iteration's metrics and the folder")
+
+
+def use_device(name: str | None) -> None:
+    """Before anything is computed."""
+    if name is None:
+        return
+    import jax
+
+    one_of("device", name, ["cpu", "gpu"])
+    if name == "cpu":
+        jax.config.update("jax_platforms", "cpu")
+        return
+    try:
+        jax.config.update("jax_default_device", jax.devices("gpu")[0])
+    except RuntimeError:
+        found = ", ".join(sorted({device.platform for device in jax.devices()}))
+        raise InputError(
+            f"there is no GPU that JAX can use, only: {found}; install jax[cuda12] or jax[cuda13], or use --device cpu"
+        ) from None
+
+
+def go(configuration: "Configuration", folder: Path, as_json: bool) -> None:
+    from multihorizon.cli.terminal import note, show, show_json, training_progress
+    from multihorizon.training import memory
+    from multihorizon.training.records import Records
+    from multihorizon.training.run import record
+    from multihorizon.training.worlds import trainer_of, world
+
+    trainer = trainer_of(configuration)
+    said = memory.check(trainer)
+    records = Records(folder, configuration)
+    name, seeds = configuration.agent.name, configuration.seeds
+    schedule = configuration.schedule
+    steps = schedule.iterations * schedule.training_steps
+    if not as_json:
+        show(f"{name} in {configuration.environment}, {seeds} seed(s), {steps:,} steps each; {said}")
+    last: list[Outcome] = []
+    with training_progress(name, steps, world(configuration.environment).frames_per_step) as (report, finished):
+
+        def keep(outcome: "Outcome") -> None:
+            last[:] = [outcome]
+            finished(outcome)
+
+        record(trainer, configuration, records, report, keep, note)
+    records.close()
+    if as_json:
+        show_json({"folder": str(folder), "last": last[0].line()})
+    else:
+        show(f"Written to {folder}: config.json, metrics.jsonl, events, weights.npz")

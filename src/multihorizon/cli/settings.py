@@ -1,0 +1,62 @@
+"""Settings of an agent as they are written on the command line: NAME=VALUE, or NAME.OF.SETTING=VALUE."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multihorizon.errors import InputError, one_of
+
+if TYPE_CHECKING:
+    from multihorizon.discounting import Horizons
+
+
+def horizons_from(path: Path) -> "Horizons":
+    """The γ's and weights that `multihorizon discount --out` wrote, or any JSON object with gammas and weights."""
+    import numpy as np
+
+    from multihorizon.discounting import Horizons
+
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return Horizons(np.array(content["gammas"], float), np.array(content["weights"], float))
+    except (ValueError, KeyError, TypeError) as problem:
+        said = problem if isinstance(problem, InputError) else "it must be a JSON object with gammas and weights"
+        raise InputError(
+            f"{path} does not hold horizons: {said}; make one with: multihorizon discount --out DIR"
+        ) from None
+
+
+def changed(value: Any, assignment: str) -> Any:
+    """The configuration with one setting, given as name.of.setting=value, replaced."""
+    from dataclasses import fields, is_dataclass, replace
+
+    path, separator, text = assignment.partition("=")
+    if not separator:
+        raise InputError(f"--set takes NAME=VALUE, got '{assignment}'")
+    name, _, rest = path.partition(".")
+    one_of("setting", name, [f.name for f in fields(value)])
+    old = getattr(value, name)
+    if rest:
+        if not is_dataclass(old):
+            raise InputError(f"{name} has no settings of its own")
+        return replace(value, **{name: changed(old, f"{rest}={text}")})
+    return replace(value, **{name: _parsed(name, old, text)})
+
+
+def _parsed(name: str, old: Any, text: str) -> Any:
+    """`text` as the kind of value that the setting holds."""
+    from enum import Enum
+
+    if isinstance(old, Enum):
+        return type(old)[one_of(name, text.upper(), [choice.name for choice in type(old)])]
+    if isinstance(old, bool):
+        return one_of(name, text.lower(), ["true", "false"]) == "true"
+    if isinstance(old, str):
+        return text
+    if isinstance(old, int | float):
+        try:
+            return type(old)(text)
+        except ValueError:
+            kind = "number" if isinstance(old, float) else "whole number"
+            raise InputError(f"{name} must be a {kind}, got '{text}'") from None
+    raise InputError(f"{name} cannot be set on the command line; use Python")

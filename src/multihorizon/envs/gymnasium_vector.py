@@ -1,0 +1,82 @@
+"""Any Gymnasium environment with discrete actions, by Gymnasium's own vector environment."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from jaxtyping import Int, Shaped
+
+from multihorizon.envs.vector import Moves, check_actions
+from multihorizon.errors import InputError
+
+
+class Gymnasium:
+    """`count` environments, by a registered name or by a function that makes one. Observations are vectors, images
+    [height width channels], or a number that becomes one-hot. `rendered` ones hand out pictures instead."""
+
+    stack = 1
+
+    def __init__(self, make: str | Callable[[], gymnasium.Env[Any, Any]], count: int, rendered: bool = False) -> None:
+        self.count, self._rendered = count, rendered
+        self._environments = SyncVectorEnv(
+            [lambda: _made(make, rendered)] * count, autoreset_mode=AutoresetMode.SAME_STEP
+        )
+        space = self._environments.single_action_space
+        if not isinstance(space, gymnasium.spaces.Discrete):
+            raise InputError(f"only discrete actions are supported, but {make} has {space}; use another environment")
+        self.actions, self._first_action = int(space.n), int(space.start)
+        observed: Any = self._environments.single_observation_space
+        if not isinstance(observed, gymnasium.spaces.Box):
+            raise InputError(f"observations must be a Box or Discrete, but {make} has {observed}; use a wrapper")
+        self.frame_shape = tuple(observed.shape)
+        self.frame_dtype = "uint8" if observed.dtype == np.uint8 else "float32"
+        self._sent: Any = None
+
+    def reset(self, seeds: Int[np.ndarray, " M"]) -> Shaped[np.ndarray, "M ..."]:
+        frames, _ = self._environments.reset(seed=[int(seed) for seed in seeds])
+        return self._frames(frames)
+
+    def _frames(self, observed: Any) -> Shaped[np.ndarray, "M ..."]:
+        if self._rendered:
+            try:
+                return np.stack([np.asarray(picture) for picture in self._environments.render() or ()])
+            except gymnasium.error.Error as problem:
+                raise InputError(f"this environment cannot be drawn: {problem}") from None
+        return np.array(observed, self.frame_dtype)
+
+    def send(self, actions: Int[np.ndarray, " M"]) -> None:
+        check_actions(actions, self.actions)
+        self._sent = actions + self._first_action
+
+    def receive(self) -> Moves:
+        frames, rewards, terminated, truncated, info = self._environments.step(self._sent)
+        finals = None
+        if "final_obs" in info and not self._rendered:
+            finals = np.zeros((self.count, *self.frame_shape), self.frame_dtype)
+            for row in np.flatnonzero(info["_final_obs"]):
+                finals[row] = info["final_obs"][row]
+        return Moves(
+            self._frames(frames),
+            np.asarray(rewards, np.float32),
+            np.asarray(terminated),
+            np.asarray(truncated) & ~np.asarray(terminated),
+            finals,
+        )
+
+    def close(self) -> None:
+        self._environments.close()
+
+
+def _made(make: str | Callable[[], gymnasium.Env[Any, Any]], rendered: bool) -> gymnasium.Env[Any, Any]:
+    if not isinstance(make, str):
+        made = make()
+    else:
+        try:
+            made = gymnasium.make(make, render_mode="rgb_array" if rendered else None)
+        except (gymnasium.error.Error, ImportError, TypeError) as problem:
+            raise InputError(f"Gymnasium cannot make '{make}': {problem}") from None
+    if isinstance(made.observation_space, gymnasium.spaces.Discrete):
+        return gymnasium.wrappers.FlattenObservation(made)  # one-hot
+    return made

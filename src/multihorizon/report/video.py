@@ -1,0 +1,104 @@
+"""An episode as a video: the game, and beside it what every horizon expects, over time."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Int, UInt8
+from matplotlib import colormaps, rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from multihorizon.errors import InputError
+from multihorizon.files import atomically
+from multihorizon.report.style import BLACK, GREY, RED, SETTINGS
+
+if TYPE_CHECKING:
+    from multihorizon.training.judging import Watched
+
+HEIGHT, GAME, CURVES = 480, 400, 720  # pixels
+CURSOR = tuple(int(RED[i : i + 2], 16) for i in (1, 3, 5))
+
+
+def write_video(episode: "Watched", path: Path, title: str, frames_per_second: int) -> Path:
+    """MP4 or GIF, by the path's ending."""
+    if path.suffix not in (".mp4", ".gif"):
+        raise InputError(f"a video is an .mp4 or a .gif, not {path.name}")
+    figure, columns = curves(episode, title)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    drawn = np.asarray(canvas.buffer_rgba())[..., :3]
+    top, bottom = _plot_rows(figure)
+    frames = []
+    for t, picture in enumerate(episode.pictures):
+        beside = drawn.copy()
+        column = columns[min(t, len(columns) - 1)]
+        beside[top:bottom, column : column + 2] = CURSOR
+        frames.append(np.concatenate([_game(picture), beside], axis=1))
+    with atomically(path) as file:
+        (_write_mp4 if path.suffix == ".mp4" else _write_gif)(frames, file, frames_per_second)
+    return path
+
+
+def curves(episode: "Watched", title: str) -> tuple[Figure, Int[np.ndarray, " T"]]:
+    """Each horizon's Q of the action taken, and the pixel column of every step."""
+    steps = np.arange(len(episode.actions))
+    taken = episode.values[steps, :, episode.actions]  # [T H]
+    with rc_context(SETTINGS | {"figure.dpi": 100}):
+        figure = Figure(figsize=(CURVES / 100, HEIGHT / 100), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+        order = np.argsort(episode.gammas)
+        shades = colormaps["cividis"](np.linspace(0, 0.95, len(order)))
+        for shade, head in zip(shades, order, strict=True):
+            above.plot(steps, taken[:, head], color=shade, lw=1.3, label=f"γ = {episode.gammas[head]:.4g}")
+        if len(order) > 1:
+            above.plot(steps, taken @ episode.acting_weights, color=BLACK, lw=1.6, ls="--", label="acts by")
+        above.set_ylabel("Q of the action taken")
+        above.set_title(title, loc="left")
+        above.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, labelspacing=0.3)
+        below.plot(steps, np.cumsum(episode.rewards), color=GREY)
+        below.set_ylabel("earned")
+        below.set_xlabel("agent step")
+        below.set_xlim(0, max(1, len(steps) - 1))
+        FigureCanvasAgg(figure).draw()
+        columns = above.transData.transform(np.stack([steps, np.zeros(len(steps))], axis=1))[:, 0]
+    return figure, np.clip(np.round(columns), 0, CURVES - 2).astype(int)
+
+
+def _plot_rows(figure: Figure) -> tuple[int, int]:
+    boxes = [axes.get_window_extent() for axes in figure.axes]
+    return HEIGHT - round(max(box.y1 for box in boxes)), HEIGHT - round(min(box.y0 for box in boxes))
+
+
+def _game(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "H W 3"]:
+    """As large as it fits, with whole pixels where it is small."""
+    height, width = picture.shape[:2]
+    scale = min(HEIGHT / height, GAME / width)
+    scale = int(scale) if scale >= 1 else scale
+    rows = (np.arange(int(height * scale)) / scale).astype(int)
+    columns = (np.arange(int(width * scale)) / scale).astype(int)
+    large = picture[rows][:, columns]
+    whole = np.full((HEIGHT, GAME, 3), 255, np.uint8)
+    top, left = (HEIGHT - large.shape[0]) // 2, (GAME - large.shape[1]) // 2
+    whole[top : top + large.shape[0], left : left + large.shape[1]] = large
+    return whole
+
+
+def _write_mp4(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_second: int) -> None:
+    try:
+        import imageio_ffmpeg
+    except ImportError:
+        raise InputError("MP4 needs imageio-ffmpeg: pip install 'multihorizon[video]'; or write a .gif") from None
+    height, width = frames[0].shape[:2]
+    writer = imageio_ffmpeg.write_frames(str(path), (width, height), fps=frames_per_second, macro_block_size=1)
+    writer.send(None)
+    for frame in frames:
+        writer.send(np.ascontiguousarray(frame))
+    writer.close()
+
+
+def _write_gif(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_second: int) -> None:
+    from PIL import Image
+
+    first, *others = [Image.fromarray(frame).quantize(64) for frame in frames]
+    first.save(path, save_all=True, append_images=others, duration=1000 // frames_per_second, loop=0)

@@ -1,0 +1,200 @@
+"""The state of a run on disk: whole or not there, with a checksum, in a format that cannot run code.
+
+A checkpoint is a zip file, not compressed, of arrays in NumPy's .npy format, and has the checksum of all its bytes in
+its name. Arrays go between device and disk in pieces, so that a replay larger than the host's memory can be kept. Of a
+replay that is not full yet, only what is filled is written.
+"""
+
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from multihorizon.agents.replay import Replay, ReplayShape
+from multihorizon.errors import InputError
+
+PIECE_BYTES = 128 * 2**20
+KEPT = 2
+DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, OSError, NotImplementedError)
+
+
+class Checkpoints:
+    """Of one run, the latest two."""
+
+    def __init__(self, folder: Path, shape: ReplayShape, with_replay: bool) -> None:
+        self.folder, self.shape, self.with_replay = folder, shape, with_replay
+
+    def paths(self) -> list[Path]:
+        """Newest first."""
+        return sorted(self.folder.glob("iteration-*.npz"), reverse=True)
+
+    def save(self, state: Any, iterations: int) -> None:
+        """After so many iterations."""
+        unfinished = self.folder / f".iteration-{iterations:06d}"
+        try:
+            checksum = self._write(unfinished, state)
+            os.replace(unfinished, self.folder / f"iteration-{iterations:06d}-{checksum:08x}.npz")
+        except OSError as problem:
+            raise InputError(
+                f"the checkpoint after iteration {iterations} could not be written ({problem.strerror}), so training "
+                f"stopped; make room and go on with: multihorizon resume {self.folder.parent}"
+            ) from problem
+        finally:
+            unfinished.unlink(missing_ok=True)
+        for old in self.paths()[KEPT:]:
+            old.unlink()
+
+    def restore(self, empty: Any, warn: Callable[[str], None]) -> tuple[Any, int]:
+        """The newest state that is whole, and how many iterations it has behind it; `empty` gives it its form."""
+        for leftover in self.folder.glob(".iteration-*"):
+            leftover.unlink()
+        for path in self.paths():
+            try:
+                _, iterations, checksum = path.stem.split("-")
+                if _checksum(path) != int(checksum, 16):
+                    raise zipfile.BadZipFile("its checksum is another")
+                return self._read(path, empty), int(iterations)
+            except DAMAGED as problem:
+                warn(f"{path} is damaged ({problem}), so the one before it is used")
+        return empty, 0
+
+    def remove(self) -> None:
+        for path in self.paths():
+            path.unlink()
+        if self.folder.is_dir():
+            self.folder.rmdir()
+
+    def _parts(self, state: Any) -> Iterator[tuple[str, Array]]:
+        """The arrays to keep, by name; keys of random numbers as the numbers they are."""
+        for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+            name = jax.tree_util.keystr(path)
+            if self.with_replay or not name.startswith(".replay"):
+                yield name, jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+    def _write(self, path: Path, state: Any) -> int:
+        filled = min(int(np.asarray(state.replay.written).max()), self.shape.rows) * self.shape.streams
+        with path.open("wb") as raw:
+            summed: Any = _Summed(raw)  # typeshed asks for more than zipfile does
+            with zipfile.ZipFile(summed, "w", zipfile.ZIP_STORED, allowZip64=True) as file:
+                for name, leaf in self._parts(state):
+                    length = filled if name in BY_ROW else None
+                    with file.open(name, "w", force_zip64=True) as stream:
+                        _write_array(stream, leaf, length)
+            raw.flush()
+            os.fsync(raw.fileno())
+        return summed.checksum
+
+    def _read(self, path: Path, empty: Any) -> Any:
+        leaves, structure = jax.tree_util.tree_flatten_with_path(empty)
+        expected = {name for name, _ in self._parts(empty)}
+        with zipfile.ZipFile(path) as file:
+            if set(file.namelist()) != expected:
+                raise KeyError("it does not hold the arrays of this run")
+            found = []
+            for key, leaf in leaves:
+                name = jax.tree_util.keystr(key)
+                if name not in expected:
+                    found.append(leaf)
+                    continue
+                with file.open(name) as stream:
+                    like = jax.random.key_data(leaf) if _is_key(leaf) else leaf
+                    array = _read_array(stream, like, name in BY_ROW)
+                    found.append(jax.random.wrap_key_data(array) if _is_key(leaf) else array)
+        return jax.tree_util.tree_unflatten(structure, found)
+
+
+class _Summed:
+    """A file that is written from its start to its end, with the CRC-32 of what was."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.checksum = file, 0
+
+    def write(self, data: bytes) -> int:
+        self.checksum = zlib.crc32(data, self.checksum)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def _checksum(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            checksum = zlib.crc32(piece, checksum)
+    return checksum
+
+
+BY_ROW = {f".replay.{name}" for name in Replay._fields[:5]}  # [S rows ...]: written as far as they are filled
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _pieces(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[int, int, int]]:
+    """Parts (seed, start, stop) of an array [S L ...], none of them large."""
+    length = shape[1] if len(shape) > 1 else 1
+    size = max(1, PIECE_BYTES // max(1, itemsize * int(np.prod(shape[2:]))))
+    for s in range(shape[0]):
+        for start in range(0, length, size):
+            yield s, start, min(start + size, length)
+
+
+@partial(jax.jit, static_argnums=3)
+def _piece(array: Array, s: Array, start: Array, length: int) -> Array:
+    return jax.lax.dynamic_slice(array, (s, start, *[0] * (array.ndim - 2)), (1, length, *array.shape[2:]))
+
+
+@partial(jax.jit, donate_argnums=0)
+def _with_piece(array: Array, piece: Array, s: Array, start: Array) -> Array:
+    return jax.lax.dynamic_update_slice(array, piece, (s, start, *[0] * (array.ndim - 2)))
+
+
+def _write_array(stream: Any, array: Array, length: int | None) -> None:
+    shape = array.shape if length is None else (array.shape[0], length, *array.shape[2:])
+    dtype = np.dtype(array.dtype)
+    kind = np.lib.format.dtype_to_descr(dtype) if dtype.kind != "V" else f"<V{dtype.itemsize}"  # bfloat16
+    header = {"descr": kind, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_2_0(stream, header)
+    if array.ndim == 1:
+        stream.write(np.asarray(array).tobytes())
+        return
+    for s, start, stop in _pieces(shape, dtype.itemsize):
+        stream.write(np.asarray(_piece(array, jnp.asarray(s), jnp.asarray(start), stop - start)).tobytes())
+
+
+def _read_array(stream: Any, like: Array, by_row: bool) -> Array:
+    """Into the form of `like`, which is given up."""
+    np.lib.format.read_magic(stream)
+    shape, _, _ = np.lib.format.read_array_header_2_0(stream)
+    fits = shape == like.shape if not by_row else shape[::2] == like.shape[::2] and shape[1] <= like.shape[1]
+    if len(shape) != like.ndim or not fits:
+        raise ValueError("an array has another shape than this run's")
+    dtype = np.dtype(like.dtype)
+    if like.ndim == 1:
+        array = jnp.asarray(np.frombuffer(_read_bytes(stream, dtype.itemsize * shape[0]), dtype))
+    else:
+        array = jnp.array(like)
+        for s, start, stop in _pieces(shape, dtype.itemsize):
+            part = (1, stop - start, *shape[2:])
+            piece = np.frombuffer(_read_bytes(stream, dtype.itemsize * int(np.prod(part))), dtype).reshape(part)
+            array = _with_piece(array, jnp.asarray(piece), jnp.asarray(s), jnp.asarray(start))
+    if stream.read(1):  # at the end the checksum is compared
+        raise EOFError("an array is longer than it says")
+    return array
+
+
+def _read_bytes(stream: Any, count: int) -> bytes:
+    read = stream.read(count)
+    if len(read) != count:
+        raise EOFError("an array is cut short")
+    return read

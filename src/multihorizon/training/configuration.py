@@ -1,0 +1,81 @@
+"""All that fixes a run, as one value, and that value as JSON and back."""
+
+import platform
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from importlib.metadata import version
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+
+from multihorizon.agents.acting import Epsilon
+from multihorizon.agents.losses import Categorical, Huber
+from multihorizon.agents.networks import ConvTorso, MlpTorso
+from multihorizon.agents.presets import Adam, Agent, RmsProp
+from multihorizon.discounting import Horizons
+from multihorizon.errors import InputError, at_least
+from multihorizon.training.iterations import Schedule
+
+
+@dataclass(frozen=True)
+class Configuration:
+    agent: Agent
+    environment: str
+    torso: ConvTorso | MlpTorso
+    schedule: Schedule
+    seed: int  # of the first of `seeds` runs side by side
+    seeds: int
+    environments: int
+    evaluation_environments: int = 10
+    checkpoint_minutes: float = 10.0  # at the end of the first iteration after as many; 0: of every one
+    checkpoint_replay: bool = True
+    weights_every: int = 10  # iterations
+
+    def __post_init__(self) -> None:
+        at_least("--seed", self.seed, 0, 2**31 - 1)
+        at_least("weights_every", self.weights_every, 1)
+        if not self.checkpoint_minutes >= 0:
+            raise InputError(f"checkpoint_minutes must be 0 or more, got {self.checkpoint_minutes:g}")
+
+
+def plain(value: Any) -> Any:
+    """A configuration as JSON: dataclasses become objects that name their type, choices their names."""
+    if isinstance(value, Horizons):
+        return {"gammas": value.gammas.tolist(), "weights": value.weights.tolist()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"type": type(value).__name__} | {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value
+
+
+KINDS = {
+    kind.__name__: kind
+    for kind in (Configuration, Agent, Schedule, Adam, RmsProp, Huber, Categorical, Epsilon, ConvTorso, MlpTorso)
+}
+
+
+def restored(value: Any, hint: Any = None) -> Any:
+    """What `plain` was given; `hint` is the type of the field that it was in."""
+    if isinstance(value, dict) and "gammas" in value:
+        return Horizons(np.array(value["gammas"], float), np.array(value["weights"], float))
+    if isinstance(value, dict):
+        kind: Any = KINDS[value["type"]]
+        hints = get_type_hints(kind)
+        return kind(**{name: restored(item, hints[name]) for name, item in value.items() if name != "type"})
+    if isinstance(value, list):
+        return tuple(restored(item) for item in value)
+    if isinstance(value, str):
+        for choices in (hint, *get_args(hint)):
+            if isinstance(choices, type) and issubclass(choices, Enum):
+                return choices[value]
+    return value
+
+
+def versions() -> dict[str, str]:
+    packages = ("multihorizon", "jax", "equinox", "optax", "numpy")
+    return {"python": platform.python_version()} | {name: version(name) for name in packages}

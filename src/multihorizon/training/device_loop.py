@@ -1,0 +1,193 @@
+"""Training wholly on the device: environments, replay and learner in one compiled program.
+
+Written for one seed, as a pure function of some cycles of steps; `DeviceTrainer` vmaps it over seeds and compiles it.
+"""
+
+import time
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, Key, PyTree
+
+from multihorizon.agents import replay as replays
+from multihorizon.agents.learner import Learner, LearnerState
+from multihorizon.agents.networks import Torso, convolve_for
+from multihorizon.agents.presets import Agent
+from multihorizon.agents.replay import Replay, ReplayShape
+from multihorizon.envs.environment import Environment
+from multihorizon.errors import at_least
+from multihorizon.training.compiling import compiled
+from multihorizon.training.evaluation import play_episodes
+from multihorizon.training.iterations import (
+    Outcome,
+    Progress,
+    Report,
+    Schedule,
+    Tally,
+    check_finite,
+    mean_loss,
+    means,
+    pace_of,
+    ratios,
+)
+from multihorizon.training.streams import Episodes, Stream, play, start_stream
+
+EVALUATION_STREAMS, MOST_EVALUATION_STEPS = 10, 27_000
+SECONDS_BETWEEN_REPORTS = 1.0
+
+
+class Training(NamedTuple):
+    """Everything that training changes: the whole state of one seed."""
+
+    streams: Stream  # [N]
+    replay: Replay
+    learner: LearnerState
+    key: Key[Array, ""]
+    tally: Tally
+    episodes: Episodes  # of this iteration
+
+
+class DeviceTrainer:
+    """Trains `seeds` runs of an agent side by side, each with its own network, environments, replay and keys."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        environment: Environment,
+        torso: Torso,
+        schedule: Schedule,
+        seeds: int = 1,
+        environments: int = 1,
+    ) -> None:
+        self.agent, self.environment, self.schedule = agent, environment, schedule
+        self.seeds = at_least("the number of seeds", seeds, 1)
+        self.environments = environments
+        self.pace = pace_of(agent, environments)
+        self.cycles = self.pace.cycles(schedule.training_steps)
+        shape = tuple(environment.observation_shape)
+        convolve = convolve_for(jax.default_backend(), in_loop=True)
+        self.learner = Learner(agent, environment.actions, shape, torso, convolve)
+        self.shape = ReplayShape(
+            agent.replay_capacity, environments, shape, environment.observation_dtype, 1, agent.n_steps, agent.batch
+        )
+        self._run = compiled(self._vmapped, static_argnums=3, donate_argnums=0)
+        self._evaluate = compiled(jax.vmap(self._evaluate_one, (0, 0, None)))
+
+    def init(self, seed: int) -> Training:
+        keys = jax.vmap(jax.random.key)(jnp.arange(seed, seed + self.seeds))
+        return jax.jit(jax.vmap(self._init))(keys)
+
+    def _init(self, key: Key[Array, ""]) -> Training:
+        network_key, stream_key, key = jax.random.split(key, 3)
+        streams = jax.vmap(partial(start_stream, self.environment))(jax.random.split(stream_key, self.environments))
+        learner = self.learner.init(network_key)
+        return Training(streams, replays.init(self.shape), learner, key, *self._nothing())
+
+    def _nothing(self) -> tuple[Tally, Episodes]:
+        none = jnp.zeros((), jnp.int32)
+        return Tally.none(len(self.agent.horizons)), Episodes(none, jnp.zeros(()), none)
+
+    def iterate(self, training: Training, iteration: int, seed: int, report: Report) -> tuple[Training, Outcome]:
+        begun = time.perf_counter()
+        tally, episodes = jax.vmap(lambda _: self._nothing())(jnp.arange(self.seeds))
+        training = training._replace(tally=tally, episodes=episodes)
+        cycle, last = iteration * self.cycles, (iteration + 1) * self.cycles
+        learns_from = self.pace.learns_from(cycle, int(np.asarray(training.replay.written).min()))
+        piece = max(1, self.cycles // 20)
+        while cycle < last:
+            learning = cycle >= learns_from
+            count = min(piece, (last if learning else min(last, learns_from)) - cycle)
+            good = jax.tree.map(jnp.copy, training.learner.parameters)
+            started = time.perf_counter()
+            training = self._run(training, jnp.asarray(cycle), jnp.asarray(count), learning)
+            check_finite(training.tally, good)  # waits for the device
+            took = time.perf_counter() - started
+            cycle += count
+            piece = max(1, round(count * min(2.0, SECONDS_BETWEEN_REPORTS / took)))
+            step = cycle * self.pace.steps
+            report(
+                Progress(
+                    step=step,
+                    returns=ratios(training.episodes.returns, training.episodes.ended),
+                    loss=mean_loss(training.tally),
+                    epsilon=float(self.agent.epsilon.at(jnp.asarray(step), self.agent.warm_up_steps)),
+                    steps_per_second=count * self.pace.steps * self.seeds / took,
+                )
+            )
+        trained = time.perf_counter() - begun
+        steps = self.schedule.evaluation_steps
+        evaluated = self.evaluate(training.learner.parameters, iteration, seed, steps) if steps else None
+        ended = np.zeros(self.seeds, int) if evaluated is None else np.asarray(evaluated.ended)
+        return training, Outcome(
+            iteration=iteration,
+            step=last * self.pace.steps,
+            episodes=np.asarray(training.episodes.ended).tolist(),
+            returns=ratios(training.episodes.returns, training.episodes.ended),
+            evaluation_episodes=ended.tolist(),
+            evaluation_returns=[None] * self.seeds if evaluated is None else ratios(evaluated.returns, ended),
+            updates=int(np.asarray(training.tally.updates)[0]),
+            losses=means(training.tally.losses, training.tally),
+            values=means(training.tally.values, training.tally),
+            steps_per_second=self.cycles * self.pace.steps * self.seeds / trained,
+            seconds=time.perf_counter() - begun,
+        )
+
+    def evaluate(self, parameters: PyTree[Array], iteration: int, seed: int, steps: int) -> Episodes:
+        keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(s), iteration))(jnp.arange(seed, seed + self.seeds))
+        return self._evaluate(parameters, keys, jnp.asarray(steps))
+
+    def _evaluate_one(self, parameters: PyTree[Array], key: Key[Array, ""], steps: Int[Array, ""]) -> Episodes:
+        played = play_episodes(
+            self.learner,
+            self.environment,
+            parameters,
+            key,
+            EVALUATION_STREAMS,
+            MOST_EVALUATION_STEPS,
+            self.agent.epsilon.evaluation,
+            steps,
+        )
+        return jax.tree.map(jnp.sum, played)
+
+    def _vmapped(self, training: Training, cycle: Int[Array, ""], count: Int[Array, ""], learning: bool) -> Training:
+        return jax.vmap(lambda one: self._cycles(one, cycle, count, learning))(training)
+
+    def _cycles(self, training: Training, first: Int[Array, ""], count: Int[Array, ""], learning: bool) -> Training:
+        def one(index: Int[Array, ""], training: Training) -> Training:
+            training = self._play(training, index * self.pace.steps)
+            if not learning:
+                return training
+            updates = (index - self.pace.warm_up) * self.pace.updates + jnp.arange(self.pace.updates)
+            return jax.lax.scan(self._learn, training, updates)[0]
+
+        return jax.lax.fori_loop(first, first + count, one, training)
+
+    def _play(self, training: Training, step: Int[Array, ""]) -> Training:
+        """The rows of one cycle."""
+
+        def one(training: Training, row: Int[Array, ""]) -> tuple[Training, None]:
+            key, act_key, world_key = jax.random.split(training.key, 3)
+            epsilon = self.agent.epsilon.at(step + row * self.environments, self.agent.warm_up_steps)
+            parameters = training.learner.computed_with
+            streams, played = play(
+                self.learner, self.environment, parameters, training.streams, act_key, world_key, epsilon
+            )
+            row_ = played.row
+            if self.agent.clip_rewards:
+                row_ = row_._replace(reward=jnp.clip(row_.reward, -1, 1))
+            replay = replays.add(self.shape, training.replay, row_)
+            replay = replays.add_finals(self.shape, replay, played.last, played.truncated)
+            episodes = jax.tree.map(lambda old, new: old + new.sum(), training.episodes, played.episodes)
+            return training._replace(streams=streams, replay=replay, key=key, episodes=episodes), None
+
+        return jax.lax.scan(one, training, jnp.arange(self.pace.rows))[0]
+
+    def _learn(self, training: Training, update: Int[Array, ""]) -> tuple[Training, None]:
+        key, learn_key = jax.random.split(training.key)
+        learner, replay, metrics = self.learner.learn(self.shape, training.learner, training.replay, learn_key)
+        learner = self.learner.copy_target_if_due(learner, update)
+        tally = training.tally.add(update, metrics)
+        return training._replace(learner=learner, replay=replay, key=key, tally=tally), None

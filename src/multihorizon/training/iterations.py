@@ -1,0 +1,164 @@
+"""What the two loops share: training in iterations, the pace of steps and updates, and what is told of them."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree
+
+from multihorizon.agents.learner import Learner, Metrics
+from multihorizon.agents.presets import Agent
+from multihorizon.agents.replay import ReplayShape
+from multihorizon.errors import InputError, at_least
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Iterations, each some training and then evaluation with the weights frozen. The paper's, if nothing is said."""
+
+    iterations: int = 200
+    training_steps: int = 250_000
+    evaluation_steps: int = 125_000  # 0: none; episodes begin until these are played, and all that began are finished
+
+    def __post_init__(self) -> None:
+        at_least("iterations", self.iterations, 1)
+        at_least("training_steps", self.training_steps, 1)
+        at_least("evaluation_steps", self.evaluation_steps, 0)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The shortest pattern with one update for every `update_period_steps` steps of all environments together: some
+    rows, a step of every environment each, and then some updates."""
+
+    rows: int
+    updates: int
+    steps: int
+    warm_up: int  # cycles without updates
+
+    def cycles(self, steps: int) -> int:
+        """As many as hold so many steps."""
+        return -(-steps // self.steps)
+
+    def learns_from(self, first: int, held_rows: int) -> int:
+        """The cycle with the first updates, when cycle `first` is next and replay holds so many rows: it is warmed up
+        again where it was not kept."""
+        missing = min(first, self.warm_up) - held_rows // self.rows
+        return max(self.warm_up, first + max(0, missing))
+
+
+def pace_of(agent: Agent, environments: int) -> Pace:
+    at_least("the number of environments", environments, 1)
+    least = agent.batch + agent.n_steps * environments
+    if agent.warm_up_steps < least:
+        raise InputError(
+            f"warm_up_steps must fill a batch and its returns, {least} steps, got {agent.warm_up_steps}; "
+            "use fewer environments or a longer warm-up"
+        )
+    period = agent.update_period_steps
+    common = math.gcd(period, environments)
+    steps = period // common * environments
+    return Pace(period // common, environments // common, steps, -(-agent.warm_up_steps // steps))
+
+
+class Tally(NamedTuple):
+    """Of the updates of one iteration."""
+
+    updates: Int[Array, ""]
+    losses: Float[Array, " H"]  # sums over updates
+    values: Float[Array, " H"]
+    bad: Int[Array, ""]  # the first update whose loss was not finite; -1: none
+
+    @staticmethod
+    def none(heads: int) -> "Tally":
+        none = jnp.zeros((), jnp.int32)
+        return Tally(none, jnp.zeros(heads), jnp.zeros(heads), none - 1)
+
+    def add(self, update: Int[Array, ""], metrics: Metrics) -> "Tally":
+        fails = ~jnp.all(jnp.isfinite(metrics.losses)) & (self.bad < 0)
+        bad = jnp.where(fails, update, self.bad).astype(jnp.int32)
+        return Tally(self.updates + 1, self.losses + metrics.losses, self.values + metrics.values, bad)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands; lists are by seed."""
+
+    step: int  # of the whole run
+    returns: list[float | None]  # mean over the episodes that ended in this iteration
+    loss: float | None  # mean over heads, updates and seeds of this iteration
+    epsilon: float
+    steps_per_second: float  # of all seeds together
+    doing: str = "training"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one iteration; lists are by seed."""
+
+    iteration: int
+    step: int  # of the whole run, at its end
+    episodes: list[int]
+    returns: list[float | None]  # mean over the episodes that ended; None where none did
+    evaluation_episodes: list[int]
+    evaluation_returns: list[float | None]
+    updates: int
+    losses: list[list[float]]  # by seed and head; empty before the first update
+    values: list[list[float]]
+    steps_per_second: float  # of training, all seeds together
+    seconds: float  # of the whole iteration
+
+    def line(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+Report = Callable[[Progress], None]
+
+
+@runtime_checkable
+class Trainer(Protocol):
+    """Trains several seeds of an agent side by side. The state between two iterations is all there is to keep, and
+    `iterate` gives up the one that it is handed."""
+
+    agent: Agent
+    learner: Learner
+    shape: ReplayShape
+    seeds: int
+    environments: int
+    schedule: Schedule
+
+    def init(self, seed: int) -> Any:
+        """Run s of several is the same as a single run with seed + s."""
+
+    def iterate(self, training: Any, iteration: int, seed: int, report: Report) -> tuple[Any, Outcome]: ...
+
+
+class NotFinite(InputError):
+    """A loss was NaN or infinite; `parameters` are the last that were seen to be good."""
+
+    def __init__(self, update: int, parameters: PyTree[Array]) -> None:
+        super().__init__(f"the loss is not finite at update {update}, so training stopped; try a smaller learning rate")
+        self.parameters = parameters
+
+
+def check_finite(tally: Tally, good: PyTree[Array]) -> None:
+    bad = np.asarray(tally.bad)
+    if np.any(bad >= 0):
+        raise NotFinite(int(bad[bad >= 0].min()), good)
+
+
+def mean_loss(tally: Tally) -> float | None:
+    updates = int(np.asarray(tally.updates).max())
+    return float(np.asarray(tally.losses).mean()) / updates if updates else None
+
+
+def means(sums: Array, tally: Tally) -> list[list[float]]:
+    updates = int(np.asarray(tally.updates).max())
+    return (np.asarray(sums, float) / updates).tolist() if updates else []
+
+
+def ratios(sums: Any, counts: Any) -> list[float | None]:
+    return [float(s / n) if n else None for s, n in zip(np.asarray(sums), np.asarray(counts), strict=True)]

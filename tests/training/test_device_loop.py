@@ -1,0 +1,159 @@
+"""Training on the device: seeds, streams, pace, and what stops it."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from multihorizon.agents.presets import Adam, Agent, preset
+from multihorizon.agents.replay import FINAL, TERMINATED, TRUNCATED
+from multihorizon.envs.foraging import Foraging
+from multihorizon.training import memory
+from multihorizon.training.device_loop import DeviceTrainer
+from multihorizon.training.evaluation import play_episodes
+from multihorizon.training.iterations import NotFinite, Outcome, Schedule
+from multihorizon.training.run import train
+from multihorizon.training.worlds import world
+
+FIELD = Foraging("1S...9", most_steps=12)
+
+
+def small(name: str, **settings: object) -> Agent:
+    agent = replace(world("foraging").adapt(preset(name)), replay_capacity=2_000, warm_up_steps=200)
+    return replace(agent, **settings)
+
+
+def trainer_of(
+    agent: Agent, seeds: int = 1, environments: int = 4, steps: int = 1_000, iterations: int = 1
+) -> DeviceTrainer:
+    schedule = Schedule(iterations, steps, 0)
+    return DeviceTrainer(agent, FIELD.environment(), world("foraging").torso, schedule, seeds, environments)
+
+
+def after(trainer: DeviceTrainer, seed: int) -> tuple[Any, Outcome]:
+    return trainer.iterate(trainer.init(seed), 0, seed, lambda progress: None)
+
+
+def test_seeds_side_by_side_equal_single_runs() -> None:
+    agent = small("hyper-rainbow")
+    together, _ = after(trainer_of(agent, seeds=3), 5)  # 200 updates
+    for s in range(3):
+        alone, _ = after(trainer_of(agent), 5 + s)
+        for a, b in zip(
+            jax.tree.leaves(together.learner.parameters), jax.tree.leaves(alone.learner.parameters), strict=True
+        ):
+            np.testing.assert_allclose(a[s], b[0], atol=2e-4)
+        np.testing.assert_array_equal(together.replay.actions[s, :400], alone.replay.actions[0, :400])
+
+
+def test_each_seed_is_its_own_from_the_first_step() -> None:
+    training = trainer_of(small("rainbow"), seeds=3).init(0)
+    weights = np.asarray(training.learner.parameters.heads.weight)
+    keys = np.asarray(jax.random.key_data(training.key))
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        assert not np.allclose(weights[a], weights[b])
+        assert not np.array_equal(keys[a], keys[b])
+
+
+def test_streams_store_episodes_whole() -> None:
+    """What the loop wrote, read as a list: a truncated episode has a final row, and none leaks into the next."""
+    trainer = trainer_of(small("dqn", warm_up_steps=1_600), environments=3, steps=1_600)
+    training, _ = after(trainer, 0)
+    replay = jax.tree.map(lambda x: np.asarray(x[0]), training.replay)
+    kinds = set()
+    for n in range(3):
+        at = np.arange(min(int(replay.written[n]), trainer.shape.rows)) * 3 + n
+        ends, ages, rewards = replay.ends[at], replay.ages[at], replay.rewards[at]
+        places = replay.frames[at].reshape(len(at), -1).argmax(axis=1)
+        assert ages[0] == 0
+        for t in range(1, len(at)):
+            assert (ages[t] == 0) == (
+                ends[t - 1] in (FINAL, TERMINATED)
+            )  # an episode begins after these, and only there
+            assert (ends[t] == FINAL) == (ends[t - 1] == TRUNCATED)
+            if ages[t] == 0:
+                assert places[t] == 1  # the start
+            if ends[t] == TERMINATED:
+                assert rewards[t] in (1.0, 9.0)
+            if ends[t] == TRUNCATED:
+                assert ages[t] == 11
+        kinds |= set(ends.tolist())
+        assert not np.any(rewards[ends == FINAL])
+    assert {TERMINATED, TRUNCATED, FINAL} <= kinds
+
+
+@pytest.mark.parametrize("environments", [1, 2, 4, 6, 8])
+def test_one_update_for_every_four_steps_whatever_the_environments(environments: int) -> None:
+    trainer = trainer_of(small("dqn", warm_up_steps=240), environments=environments, steps=240 + 24 * 4 * environments)
+    training, outcome = after(trainer, 0)
+    ends = np.asarray(training.replay.ends[0])
+    rows = np.asarray(training.replay.written[0])
+    steps = sum(np.sum(ends[np.arange(r) * environments + n] != FINAL) for n, r in enumerate(rows))
+    assert steps == outcome.step == 240 + 24 * 4 * environments
+    assert outcome.updates * 4 == steps - 240
+
+
+def test_pieces_of_an_iteration_change_nothing() -> None:
+    """Reports come every second or so, but what is computed does not depend on the clock."""
+    agent = small("dqn")
+    whole, _ = after(trainer_of(agent, steps=800), 0)
+    parts = trainer_of(agent, steps=400, iterations=2)
+    training = parts.init(0)
+    for iteration in range(2):
+        training, _ = parts.iterate(training, iteration, 0, lambda progress: None)
+    for a, b in zip(jax.tree.leaves(whole.learner), jax.tree.leaves(training.learner), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_rewards_are_clipped_in_training_alone() -> None:
+    trainer = trainer_of(small("dqn", clip_rewards=True, warm_up_steps=800), steps=800)
+    training, outcome = after(trainer, 0)
+    assert float(training.replay.rewards.max()) == 1.0
+    assert outcome.returns[0] > 1.2
+
+
+def test_a_loss_that_is_not_finite_stops_training() -> None:
+    with pytest.raises(NotFinite, match=r"not finite at update \d+") as caught:
+        train(trainer_of(small("dqn", optimiser=Adam(1e30, 1e-8)), steps=2_000), 0)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
+
+
+def test_episodes_are_played_with_frozen_weights() -> None:
+    trainer = trainer_of(small("dqn"))
+    parameters = jax.tree.map(lambda x: x[0], trainer.init(3).learner.parameters)
+    play = partial(play_episodes, trainer.learner, trainer.environment, parameters, jax.random.key(0))
+    played = play(50, 100, 1.0)
+    np.testing.assert_array_equal(played.ended, 1)
+    assert set(np.asarray(played.returns).tolist()) <= {0.0, 1.0, 9.0}
+    assert int(played.lengths.max()) <= 12
+    longer = play(5, 100, 1.0, 400)  # until 400 steps are played, and then to the end
+    assert 400 <= int(longer.lengths.sum()) < 400 + 5 * 12
+    cut = play(50, 3, 0.0)
+    assert int(cut.lengths.max()) == 3
+
+
+def test_memory_is_said_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = trainer_of(small("multi-rainbow"))
+    replay, whole = memory.needed_bytes(trainer)
+    assert replay == trainer.shape.bytes
+    assert whole > replay
+    assert "of it replay" in memory.check(trainer)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1_000)
+    with pytest.raises(ValueError, match="use fewer horizons"):
+        memory.check(trainer)
+
+
+def test_bad_input_is_said_in_words() -> None:
+    with pytest.raises(ValueError, match="warm_up_steps must fill a batch"):
+        trainer_of(small("dqn", warm_up_steps=10))
+    with pytest.raises(ValueError, match="the number of seeds"):
+        trainer_of(small("dqn"), seeds=0)
+    with pytest.raises(ValueError, match="the number of steps"):
+        train(trainer_of(small("dqn"), steps=100), 0)
+    with pytest.raises(ValueError, match="too small for batches"):
+        trainer_of(small("dqn", replay_capacity=20))
+    with pytest.raises(ValueError, match="unknown environment 'minatar/brakout'"):
+        world("minatar/brakout")

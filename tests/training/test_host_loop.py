@@ -1,0 +1,166 @@
+"""Training in environments on the host: what is stored, when updates come, seeds side by side, evaluation."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scripted import Scripted
+
+from multihorizon.agents.networks import MlpTorso
+from multihorizon.agents.presets import Adam, Agent, preset
+from multihorizon.agents.replay import FINAL, GOES_ON, TERMINATED, TRUNCATED
+from multihorizon.training.host_loop import HostTrainer
+from multihorizon.training.iterations import NotFinite, Outcome, Schedule
+from multihorizon.training.run import train
+from multihorizon.training.worlds import world
+
+TORSO = MlpTorso((16,))
+
+
+def small(name: str = "dqn", **settings: Any) -> Agent:
+    classic = world("foraging").adapt(preset(name))
+    return replace(classic, **({"replay_capacity": 1_200, "warm_up_steps": 120} | settings))
+
+
+def trainer_of(
+    agent: Agent, environments: int = 4, steps: int = 400, iterations: int = 1, seeds: int = 1, evaluation: int = 0
+) -> HostTrainer:
+    return HostTrainer(agent, Scripted, TORSO, Schedule(iterations, steps, evaluation), seeds, environments, 3)
+
+
+def after(trainer: HostTrainer, seed: int = 0, iterations: int = 1) -> tuple[Any, Outcome]:
+    training = trainer.init(seed)
+    for iteration in range(iterations):
+        training, outcome = trainer.iterate(training, iteration, seed, lambda progress: None)
+    return training, outcome
+
+
+@pytest.mark.parametrize("environments", [1, 3, 4])
+def test_nothing_leaks_across_episodes(environments: int) -> None:
+    """Two iterations read back from replay as lists: each frame follows the one before it in the same episode of the
+    same environment, and episodes end as they did there; those under way at an iteration's end are truncated."""
+    trainer = trainer_of(small(replay_capacity=3_000), environments, steps=360)
+    training, _ = after(trainer, iterations=2)
+    replay = jax.tree.map(lambda x: np.asarray(x[0]), training.replay)
+    cut_off = 0
+    for n in range(environments):
+        at = np.arange(int(replay.written[n])) * environments + n
+        frames, ends, ages = replay.frames[at], replay.ends[at], replay.ages[at]
+        assert frames[0, 2] == 0
+        for t in range(1, len(at)):
+            (seed, episode, time, _), now = frames[t - 1], frames[t]
+            if ends[t - 1] in (GOES_ON, TRUNCATED):
+                assert now.tolist() == [seed, episode, time + 1, 1]
+                assert (ends[t] == FINAL) == (ends[t - 1] == TRUNCATED)
+            else:
+                assert now[2] == 0
+                assert ages[t] == 0
+                if now[0] == seed:
+                    assert now[1] == episode + 1
+                else:  # a new iteration
+                    assert now[1] == 0
+                    cut_off += 1
+            assert ages[t] == now[2]
+            if ends[t] == TERMINATED:
+                assert now[1] % 2 == 0
+        steps = np.sum(ends != FINAL)
+        assert steps == 2 * 360 // environments
+    assert cut_off == environments
+
+
+def test_rewards_belong_to_the_actions_that_earned_them() -> None:
+    trainer = trainer_of(small(clip_rewards=False), environments=3, steps=360)
+    training, _ = after(trainer)
+    replay = jax.tree.map(lambda x: np.asarray(x[0]), training.replay)
+    sent = np.stack(trainer.world(0).received)  # [T N]
+    for n in range(3):
+        at = np.arange(int(replay.written[n])) * 3 + n
+        steps = replay.ends[at] != FINAL
+        np.testing.assert_array_equal(replay.actions[at][steps], sent[:, n])
+        assert np.abs(replay.rewards[at][steps] - sent[:, n]).max() < 0.6  # its own action, and noise
+
+
+@pytest.mark.parametrize("environments", [1, 3, 8])
+def test_one_update_for_every_four_steps_whatever_the_environments(environments: int) -> None:
+    trainer = trainer_of(small(warm_up_steps=120), environments, steps=360)
+    training, outcome = after(trainer, iterations=2)
+    assert outcome.step == 720
+    assert outcome.updates == 360 // 4
+    assert int(training.learner.optimiser[0].count[0]) == (720 - 120) // 4
+
+
+def test_the_target_is_copied_every_so_many_steps() -> None:
+    agent = small(target_period_steps=80)
+    trainer = trainer_of(agent, environments=4, steps=120 + 80)
+    training, _ = after(trainer)
+    for a, b in zip(
+        jax.tree.leaves(training.learner.parameters), jax.tree.leaves(training.learner.target), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+    training, _ = after(trainer_of(agent, environments=4, steps=120 + 84))
+    assert not np.array_equal(training.learner.parameters.heads.weight, training.learner.target.heads.weight)
+
+
+def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step is stored, then learned from, and only then comes the next action. With several, actions come first, so
+    that the environments step while the device learns."""
+    for environments, expected in ((1, "store learn act"), (4, "store act learn")):
+        trainer = trainer_of(small(), environments, steps=200)
+        events: list[str] = []
+        for name, event in (("_store", "store"), ("_update", "learn"), ("_choose", "act")):
+            original = getattr(trainer, name)
+
+            def told(
+                *given: Any, event: str = event, original: Any = original, seen: list[str] = events, **named: Any
+            ) -> Any:
+                seen.append(event)
+                return original(*given, **named)
+
+            monkeypatch.setattr(trainer, name, told)
+        after(trainer)
+        at = events.index("learn")
+        around = events[at - 1 : at + 2] if environments == 1 else events[at - 2 : at + 1]
+        assert " ".join(around) == expected
+        assert events.count("learn") * trainer.pace.updates == 20
+
+
+def test_seeds_side_by_side_equal_single_runs() -> None:
+    agent = small("hyper-rainbow")
+    together, told = after(trainer_of(agent, seeds=3, steps=600, evaluation=40), seed=5)
+    for s in range(3):
+        alone, alone_told = after(trainer_of(agent, steps=600, evaluation=40), seed=5 + s)
+        for a, b in zip(
+            jax.tree.leaves(together.learner.parameters), jax.tree.leaves(alone.learner.parameters), strict=True
+        ):
+            np.testing.assert_allclose(a[s], b[0], atol=2e-4)
+        np.testing.assert_array_equal(together.replay.frames[s], alone.replay.frames[0])
+        np.testing.assert_array_equal(together.replay.actions[s, :400], alone.replay.actions[0, :400])
+        assert told.episodes[s] == alone_told.episodes[0]
+        assert told.evaluation_episodes[s] == alone_told.evaluation_episodes[0]
+
+
+def test_evaluation_finishes_what_it_begins() -> None:
+    """Of Scripted's episodes, all that began before the steps were played, and none after."""
+    trainer = trainer_of(small())
+    parameters = trainer.init(0).learner.parameters
+    count = trainer.evaluate(parameters, iteration=0, seed=0, steps=50)
+    twin = Scripted(3)
+    twin.reset(trainer._seeds(0, 0, 1))
+    steps, episodes, active = 0, 0, np.ones(3, bool)
+    while active.any():
+        twin.send(np.zeros(3, int))
+        moves = twin.receive()
+        over = moves.terminated | moves.truncated
+        steps += active.sum()
+        episodes += (over & active).sum()
+        active &= ~(over & (steps >= 50))
+    assert (count.steps[0], count.ended[0]) == (steps, episodes)
+    assert steps >= 50
+
+
+def test_a_loss_that_is_not_finite_stops_training() -> None:
+    with pytest.raises(NotFinite, match=r"not finite at update \d+") as caught:
+        train(trainer_of(small("dqn", optimiser=Adam(1e30, 1e-8)), steps=2_000), 0)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))

@@ -1,0 +1,233 @@
+"""Runs that are stopped: checkpoints whole or not there, damage found, and the same end as if nothing had happened."""
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_host_loop import TORSO, small, trainer_of
+
+from multihorizon.agents.presets import PRESETS, Adam
+from multihorizon.cli import main
+from multihorizon.training import checkpoint
+from multihorizon.training.checkpoint import Checkpoints
+from multihorizon.training.configuration import Configuration, plain, restored
+from multihorizon.training.iterations import Schedule
+from multihorizon.training.records import Records, load_weights, read_configuration, read_metrics
+from multihorizon.training.run import record
+
+
+def nothing(*_: object) -> None:
+    pass
+
+
+def equal(a: Any, b: Any) -> bool:
+    def data(x: Any) -> np.ndarray:
+        return np.asarray(jax.random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x)
+
+    return all(np.array_equal(data(x), data(y)) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def configured(iterations: int = 3, **settings: Any) -> tuple[Any, Configuration]:
+    agent = small(target_period_steps=80)
+    trainer = trainer_of(agent, steps=200, iterations=iterations, evaluation=30)
+    given = {"checkpoint_minutes": 0.0} | settings
+    configuration = Configuration(agent, "scripted", TORSO, trainer.schedule, 0, 1, 4, 3, **given)
+    return trainer, configuration
+
+
+class Stopped(Exception):
+    pass
+
+
+def run(folder: Path, stop_after: int | None = None, **settings: Any) -> list[str]:
+    """A run in a folder, stopped after an iteration; the warnings that it gave."""
+    trainer, configuration = configured(**settings)
+    warnings: list[str] = []
+
+    def stop(outcome: Any) -> None:
+        if outcome.iteration == stop_after:
+            raise Stopped
+
+    records = Records(folder, configuration)
+    try:
+        record(trainer, configuration, records, nothing, stop, warnings.append)
+    except Stopped:
+        pass
+    finally:
+        records.close()
+    return warnings
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    with np.load(folder / "weights.npz", allow_pickle=False) as held:
+        return {name: held[name] for name in held}
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    timeless = ("seconds", "steps_per_second")
+    return [{k: v for k, v in line.items() if k not in timeless} for line in read_metrics(folder)]
+
+
+def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+    run(tmp_path / "whole")
+    run(tmp_path / "stopped", stop_after=1)
+    assert [path.name[:16] for path in (tmp_path / "stopped/checkpoints").iterdir()] == ["iteration-000001"]
+    assert len(lines(tmp_path / "stopped")) == 2  # one more than the checkpoint has behind it
+    run(tmp_path / "stopped")
+    whole, stopped = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
+    for name, value in whole.items():
+        np.testing.assert_array_equal(value, stopped[name])
+    assert lines(tmp_path / "whole") == lines(tmp_path / "stopped")
+    assert [line["iteration"] for line in lines(tmp_path / "stopped")] == [0, 1, 2]
+    assert not (tmp_path / "stopped/checkpoints").exists()
+    assert list((tmp_path / "stopped/events").iterdir())
+    with pytest.raises(ValueError, match="is finished"):
+        run(tmp_path / "stopped")
+
+
+def test_replay_can_be_left_out_and_is_then_filled_anew(tmp_path: Path) -> None:
+    run(tmp_path / "lean", stop_after=1, checkpoint_replay=False)
+    (saved,) = (tmp_path / "lean/checkpoints").iterdir()
+    run(tmp_path / "full", stop_after=1)
+    (full,) = (tmp_path / "full/checkpoints").iterdir()
+    assert saved.stat().st_size < 0.8 * full.stat().st_size
+    run(tmp_path / "lean", checkpoint_replay=False)
+    told = lines(tmp_path / "lean")
+    assert [line["updates"] for line in told] == [20, 20, 50]  # warmed up again after going on, then as ever
+
+
+def test_states_come_back_as_they_were_in_pieces_and_in_any_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "PIECE_BYTES", 1_000)
+    agent = small("multi-rainbow", compute_dtype="bfloat16")
+    trainer = trainer_of(agent, steps=200, seeds=2)
+    training, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True)
+    for done in (1, 2, 3):
+        kept.save(training, done)
+    assert [path.name[:16] for path in kept.paths()] == ["iteration-000003", "iteration-000002"]
+    back, done = kept.restore(trainer.init(7), pytest.fail)
+    assert done == 3
+    assert equal(training, back)
+
+
+def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path) -> None:
+    trainer = trainer_of(small(), steps=200)
+    first, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True)
+    kept.save(first, 1)
+    second = first._replace(key=jax.random.split(first.key[0], 1))
+    kept.save(second, 2)
+    newest = kept.paths()[0]
+    whole = newest.read_bytes()
+    rng = random.Random(0)
+    damaged = [whole[: rng.randrange(len(whole))] for _ in range(6)] + [b""]
+    for _ in range(25):
+        flipped = bytearray(whole)
+        flipped[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        damaged.append(bytes(flipped))
+    empty = trainer.init(0)
+    for content in damaged:
+        newest.write_bytes(content)
+        warnings: list[str] = []
+        back, done = kept.restore(empty, warnings.append)
+        assert done == 1
+        assert equal(back, first)
+        assert "is damaged" in warnings[0]
+    newest.unlink()
+    kept.paths()[0].write_bytes(b"PK")
+    assert kept.restore(empty, warnings.append) == (empty, 0)
+
+
+def test_a_full_disk_stops_training_and_keeps_the_last_checkpoint(tmp_path: Path) -> None:
+    run(tmp_path / "run", stop_after=1)
+    trainer, configuration = configured()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run/checkpoints").iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    records = Records(tmp_path / "run", configuration)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, limits[1]))
+    try:
+        with pytest.raises(ValueError, match=r"could not be written \(File too large\).*multihorizon resume"):
+            Checkpoints(tmp_path / "run/checkpoints", trainer.shape, True).save(trainer.init(0), 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        records.close()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run/checkpoints").iterdir()} == before
+
+
+def test_configurations_come_back_as_they_were() -> None:
+    for agent in PRESETS.values():
+        one = Configuration(
+            replace(agent, acting=0.99) if agent.name == "dqn" else agent, "x", TORSO, Schedule(), 3, 2, 8
+        )
+        text = json.dumps(plain(one), allow_nan=False)
+        assert plain(restored(json.loads(text))) == plain(one)
+
+
+def test_a_folder_belongs_to_one_run_and_one_process(tmp_path: Path) -> None:
+    _, configuration = configured()
+    records = Records(tmp_path, configuration)
+    with pytest.raises(ValueError, match="is being trained by another process"):
+        Records(tmp_path, configuration)
+    records.close()
+    with pytest.raises(ValueError, match="another configuration"):
+        Records(tmp_path, replace(configuration, seed=1))
+    assert plain(read_configuration(tmp_path)) == plain(configuration)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_configuration(tmp_path)
+    with pytest.raises(ValueError, match="is not a run"):
+        read_configuration(tmp_path / "elsewhere")
+
+
+def test_a_loss_that_is_not_finite_leaves_the_last_good_weights(tmp_path: Path) -> None:
+    agent = small("dqn", optimiser=Adam(1e30, 1e-8))
+    trainer = trainer_of(agent, steps=2_000)
+    configuration = Configuration(agent, "scripted", TORSO, trainer.schedule, 0, 1, 4)
+    records = Records(tmp_path, configuration)
+    with pytest.raises(
+        ValueError, match=r"not finite at update \d+, .*last good weights are in .*weights-last-good.npz"
+    ):
+        record(trainer, configuration, records, nothing, nothing, nothing)
+    kept = load_weights(tmp_path / "weights-last-good.npz", trainer.init(0).learner.parameters)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(kept))
+    records.close()
+
+
+LINE = "train dqn --env gym/CartPole-v1 --steps 6000 --training-steps 1000 --evaluation-steps 0 --checkpoint-minutes 0"
+
+
+def test_killed_at_random_moments_and_resumed_it_ends_the_same(tmp_path: Path) -> None:
+    """kill -9, whatever it is doing. `benchmarks/kill.py` does it twenty times and more."""
+    assert main([*LINE.split(), "--out", str(tmp_path / "whole")]) == 0
+    command = [sys.executable, "-m", "multihorizon"]
+    words = [*LINE.split(), "--out", str(tmp_path / "killed")]
+    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache")}
+    rng = random.Random(1)
+    for _ in range(4):
+        process = subprocess.Popen([*command, *words], env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+        time.sleep(rng.uniform(3, 9))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if (tmp_path / "killed/config.json").exists():
+            words = ["resume", str(tmp_path / "killed")]
+    if not (tmp_path / "killed/weights.npz").exists():
+        finished = subprocess.run([*command, *words], env=environment, capture_output=True, text=True, check=False)
+        assert finished.returncode == 0, finished.stderr
+    whole, killed = weights(tmp_path / "whole"), weights(tmp_path / "killed")
+    for name, value in whole.items():
+        np.testing.assert_array_equal(value, killed[name])
+    assert lines(tmp_path / "whole") == lines(tmp_path / "killed")
