@@ -22,3 +22,12 @@ def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
         """
     )
     return JaxRainbowAgent(num_actions=actions, update_horizon=3, min_replay_history=warm_up, seed=0)
+
+
+def world_and_agent(game: str, warm_up: int) -> tuple[Any, Any]:
+    """Its environment, with sticky actions, and its agent for it."""
+    rainbow(2, 100, 50)  # so that what is missing is stubbed, and the configuration parsed
+    from dopamine.discrete_domains.atari_lib import create_atari_environment  # type: ignore[import-not-found]
+
+    world = create_atari_environment(game)
+    return world, rainbow(world.action_space.n, capacity=100_000, warm_up=warm_up)

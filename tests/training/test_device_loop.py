@@ -131,7 +131,7 @@ def test_episodes_are_played_with_frozen_weights() -> None:
     assert int(played.lengths.max()) <= 12
     longer = play(5, 100, 1.0, 400)  # until 400 steps are played, and then to the end
     assert 400 <= int(longer.lengths.sum()) < 400 + 5 * 12
-    cut = play(50, 3, 0.0)
+    cut = play(50, 3, 1.0)
     assert int(cut.lengths.max()) == 3
 
 

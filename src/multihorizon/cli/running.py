@@ -1,6 +1,7 @@
 """What `train` and `resume` share: a run in its folder, its progress on the terminal."""
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,21 +45,23 @@ def go(configuration: "Configuration", folder: Path, as_json: bool) -> None:
 
     trainer = trainer_of(configuration)
     said = memory.check(trainer)
-    records = Records(folder, configuration)
     name, seeds = configuration.agent.name, configuration.seeds
     schedule = configuration.schedule
     steps = schedule.iterations * schedule.training_steps
     if not as_json:
         show(f"{name} in {configuration.environment}, {seeds} seed(s), {steps:,} steps each; {said}")
     last: list[Outcome] = []
-    with training_progress(name, steps, world(configuration.environment).frames_per_step) as (report, finished):
+    frames = world(configuration.environment).frames_per_step
+    with (
+        closing(Records(folder, configuration)) as records,
+        training_progress(name, steps, frames) as (report, finished),
+    ):
 
         def keep(outcome: "Outcome") -> None:
             last[:] = [outcome]
             finished(outcome)
 
         record(trainer, configuration, records, report, keep, note)
-    records.close()
     if as_json:
         show_json({"folder": str(folder), "last": last[0].line()})
     else:

@@ -7,8 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-# Without it XLA copies every weight before an optimiser may write to it in place: 57 ms an update instead of 47.
-CPU_OPTIONS = {"xla_cpu_copy_insertion_use_region_analysis": True}
+OPTIONS: dict[str, dict[str, bool]] = {
+    # Without it XLA copies every weight before an optimiser may write to it in place: 57 ms an update instead of 47.
+    "cpu": {"xla_cpu_copy_insertion_use_region_analysis": True},
+    # cuBLAS is faster for these matrices than XLA's own products, which pad and copy them first: 364 µs instead of 407.
+    "gpu": {"xla_gpu_enable_triton_gemm": False},
+}
 
 
 def compiled(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any]:
@@ -17,10 +21,10 @@ def compiled(function: Callable[..., Any], **arguments: Any) -> Callable[..., An
 
 @cache
 def _options(backend: str) -> dict[str, bool] | None:
-    if backend != "cpu":
-        return None
-    try:
-        jax.jit(lambda x: x + 1, compiler_options=CPU_OPTIONS)(jnp.zeros(()))
-    except (ValueError, jax.errors.JaxRuntimeError):  # a version of XLA that does not know them
-        return None
-    return CPU_OPTIONS
+    options = OPTIONS.get(backend)
+    if options is not None:
+        try:
+            jax.jit(lambda x: x + 1, compiler_options=options)(jnp.zeros(()))
+        except (ValueError, jax.errors.JaxRuntimeError):  # a version of XLA that does not know them
+            return None
+    return options

@@ -141,7 +141,7 @@ def newest_weights(folder: Path) -> Path:
     raise InputError(f"{folder} has no weights yet: the first come with the end of its first iteration")
 
 
-def load_weights(path: Path, like: PyTree[Array]) -> PyTree[Array]:
+def load_weights(path: Path, like: PyTree[Any]) -> PyTree[Array]:
     """The weights of a run, in the structure of `like`."""
     with np.load(path, allow_pickle=False) as held:
         leaves, structure = jax.tree_util.tree_flatten_with_path(like)
