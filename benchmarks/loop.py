@@ -24,6 +24,36 @@ from multihorizon.training.iterations import Progress, Schedule
 from multihorizon.training.worlds import trainer_of, world
 
 FRAMES = 4
+SETTLING = 2  # the first reports of learning, which compile
+
+
+class Timed:
+    """Environments, and where the host's time goes: waiting for them, or for the device between two of their steps."""
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+        self.stepping = self.elsewhere = 0.0
+        self.rows, self._left = 0, time.perf_counter()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world, name)
+
+    def send(self, actions: Any) -> None:
+        now = time.perf_counter()
+        self.elsewhere += now - self._left
+        self._world.send(actions)
+        self.stepping += time.perf_counter() - now
+
+    def receive(self) -> Any:
+        now = time.perf_counter()
+        moves = self._world.receive()
+        self._left = time.perf_counter()
+        self.stepping += self._left - now
+        self.rows += 1
+        return moves
+
+    def forget(self) -> None:
+        self.stepping, self.elsewhere, self.rows = 0.0, 0.0, 0
 
 
 def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str, Any]:
@@ -33,17 +63,26 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
         agent = replace(agent, replay_capacity=options.replay)
     schedule = Schedule(1, options.warm_up + options.steps, 0)
     trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, seeds, environments))
-    seen: list[tuple[float, Progress]] = []
-    trainer.iterate(trainer.init(0), 0, 0, lambda progress: seen.append((time.perf_counter(), progress)))
-    before = [p.steps_per_second for _, p in seen if p.step < options.warm_up]
-    learning = [p.steps_per_second for _, p in seen if p.loss is not None]
+    timed = trainer._worlds[0] = Timed(trainer.world(0))  # type: ignore[union-attr,assignment]
+    seen: list[Progress] = []
+
+    def report(progress: Progress) -> None:
+        seen.append(progress)
+        if sum(p.loss is not None for p in seen) == SETTLING:
+            timed.forget()
+
+    trainer.iterate(trainer.init(0), 0, 0, report)
+    before = [p.steps_per_second for p in seen if p.step < options.warm_up]
+    learning = [p.steps_per_second for p in seen if p.loss is not None]
     trainer.close()  # type: ignore[union-attr]
     return {
         "seeds": seeds,
         "environments": environments,
         "actions": trainer.learner.actions,
         "heads": len(agent.horizons),
-        "frames_per_second": FRAMES * float(np.median(learning[2:])),  # the first ones compile
+        "frames_per_second": FRAMES * float(np.median(learning[SETTLING:])),
+        "milliseconds_of_a_row_waiting_for_environments": 1e3 * timed.stepping / max(1, timed.rows),
+        "milliseconds_of_a_row_elsewhere": 1e3 * timed.elsewhere / max(1, timed.rows),
         "steps_per_second_before_learning": float(np.median(before[1:])) if len(before) > 1 else None,
         "every_second": [FRAMES * speed for speed in learning],
     }
@@ -83,8 +122,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     results = []
-    print("| agent | seeds | envs | actions | steps/s before learning | frames/s, all seeds |", flush=True)
-    print("|---|---|---|---|---|---|", flush=True)
+    print(
+        "| agent | seeds | envs | actions | steps/s before learning | frames/s | ms a row: environments | elsewhere |"
+    )
+    print("|---|---|---|---|---|---|---|---|", flush=True)
     for seeds in options.seeds:
         for environments in options.envs:
             found = ours(options, seeds, environments)
@@ -92,12 +133,14 @@ def main() -> None:
             before = found["steps_per_second_before_learning"]
             print(
                 f"| {options.agent}, {options.dtype} | {seeds} | {environments} | {found['actions']} | "
-                f"{f'{before:,.0f}' if before else '-'} | {found['frames_per_second']:,.0f} |",
+                f"{f'{before:,.0f}' if before else '-'} | {found['frames_per_second']:,.0f} | "
+                f"{found['milliseconds_of_a_row_waiting_for_environments']:.2f} | "
+                f"{found['milliseconds_of_a_row_elsewhere']:.2f} |",
                 flush=True,
             )
     peer = dopamine(options) if options.dopamine else None
     if peer:
-        print(f"| Dopamine's Rainbow, one head | 1 | 1 | {results[0]['actions']} | | {peer:,.0f} |")
+        print(f"| Dopamine's Rainbow, one head | 1 | 1 | {results[0]['actions']} | | {peer:,.0f} | | |")
         print(f"ours against Dopamine's: {results[0]['frames_per_second'] / peer:.2f}")
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
     write_json(

@@ -29,7 +29,6 @@ from multihorizon.agents.replay import ReplayShape
 from multihorizon.discounting import hazard, paper_grid, single
 from multihorizon.files import write_json
 from multihorizon.training.compiling import compiled
-from multihorizon.training.host_loop import UNROLL
 
 UPDATES = 10  # in one program
 
@@ -61,7 +60,7 @@ class Subject:
             state, replay, metrics = self.learner.learn(self.shape, *carry, key)
             return (state, replay), metrics.losses
 
-        return jax.lax.scan(one, held, jax.random.split(key, UPDATES), unroll=UNROLL)
+        return jax.lax.scan(one, held, jax.random.split(key, UPDATES))
 
     def run(self, times: int) -> None:
         keys = jax.random.split(jax.random.key(1), self.learner_seeds)

@@ -31,6 +31,12 @@ def rom_name(game: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", game).lower()
 
 
+def free_cores() -> int:
+    """All but two, where there are many: those are for the threads that hand work to the device."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores - 2 if cores >= 8 else cores
+
+
 class Atari:
     """`count` environments of one game. An episode ends when the game is over, not when a life is lost."""
 
@@ -61,7 +67,7 @@ class Atari:
             game=rom_name(game),
             num_envs=count,
             batch_size=count,
-            num_threads=threads or min(count, os.cpu_count() or 1),
+            num_threads=threads or min(count, free_cores()),
             thread_affinity_offset=-1,
             max_num_frames_per_episode=max_episode_frames,
             repeat_action_probability=sticky,

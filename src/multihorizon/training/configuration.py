@@ -8,6 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
+from multihorizon import __version__
 from multihorizon.agents.acting import Epsilon
 from multihorizon.agents.losses import Categorical, Huber
 from multihorizon.agents.networks import ConvTorso, MlpTorso
@@ -77,5 +78,6 @@ def restored(value: Any, hint: Any = None) -> Any:
 
 
 def versions() -> dict[str, str]:
-    packages = ("multihorizon", "jax", "equinox", "optax", "numpy")
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+    packages = ("jax", "jaxlib", "equinox", "optax", "numpy")
+    ours = {"multihorizon": __version__, "python": platform.python_version()}
+    return ours | {name: version(name) for name in packages}

@@ -9,6 +9,7 @@ those under way at its end are cut off there, as by a time limit.
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -39,7 +40,6 @@ from multihorizon.training.iterations import (
 )
 
 SECONDS_BETWEEN_REPORTS = 1.0
-UNROLL = 5  # updates in one turn of a compiled loop, which costs some 30 µs itself
 TRAINING, EVALUATION = range(2)  # phases of an iteration, each with seeds of its own
 
 
@@ -97,6 +97,8 @@ class HostTrainer:
         self.overlaps = environments > 1
         self.evaluation_environments = at_least("the number of evaluation environments", evaluation_environments, 1)
         self._worlds: dict[int, VectorEnvironment] = {}
+        # Handing a thousand kernels to a GPU takes milliseconds, in which the environments should not wait.
+        self._teacher = ThreadPoolExecutor(1)
         world = self.world(TRAINING)
         self.frame_shape = tuple(world.frame_shape)
         observed = (*self.frame_shape[:-1], self.frame_shape[-1] * world.stack)
@@ -136,6 +138,7 @@ class HostTrainer:
         for world in self._worlds.values():
             world.close()
         self._worlds.clear()
+        self._teacher.shutdown()
 
     def init(self, seed: int) -> Training:
         keys = jax.vmap(jax.random.key)(jnp.arange(seed, seed + self.seeds))
@@ -184,7 +187,7 @@ class HostTrainer:
 
         if self.updates_at_once == 1:
             return one(training, update)[0]
-        return jax.lax.scan(one, training, update + jnp.arange(self.updates_at_once), unroll=UNROLL)[0]
+        return jax.lax.scan(one, training, update + jnp.arange(self.updates_at_once))[0]
 
     def _play_one(
         self, parameters: PyTree[Array], key: Key[Array, ""], row: Int[Array, ""], stacks: Array
@@ -228,10 +231,14 @@ class HostTrainer:
         step = first * self.pace.steps
         training, streams = self._choose(training, streams, step)
         for row in range(rows):
+            learning: Future[Training] | None = None
             if self.overlaps and due is not None:
-                training, due = self._update(training, due), None
+                learning, due = self._teacher.submit(self._update, training, due), None
             world.send(np.asarray(streams.actions).reshape(-1))  # waits for the actions, not for the updates
-            training, streams = self._store(training, streams, world.receive(), count, is_last=row == rows - 1)
+            moves = world.receive()
+            if learning is not None:
+                training = learning.result()
+            training, streams = self._store(training, streams, moves, count, is_last=row == rows - 1)
             step += self.environments
             cycle, place = divmod(row, self.pace.rows)
             if place == self.pace.rows - 1 and first + cycle >= learns_from:

@@ -70,9 +70,10 @@ SMALL_GAMES = {
 CLASSIC = {
     "replay_capacity": 100_000,
     "warm_up_steps": 1_000,
-    "target_period_steps": 400,
+    "target_period_steps": 1_000,
     "epsilon": Epsilon(final=0.01, decay_steps=10_000),
-    "optimiser": Adam(5e-4, epsilon=1e-5),
+    "optimiser": Adam(1e-3, epsilon=1e-5),
+    "batch": 64,
 }
 
 
