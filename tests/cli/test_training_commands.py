@@ -68,6 +68,20 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbow --env foraging --set replay_capacity=30", "too small for batches of 32"),
         ("train rainbow --env foraging --set compute_dtype=float16", "unknown compute_dtype 'float16'"),
         ("train rainbow --env foraging --set replay_capacity=1000000000000", "use fewer horizons, fewer seeds"),
+        ("train rainbow --env atari/Sequest", "unknown Atari game 'Sequest' (did you mean 'Seaquest'?)"),
+        ("train rainbow --env atari", "unknown Atari game ''"),
+        ("train rainbow --env gym/Pendulum-v1", "only discrete actions are supported"),
+        ("train rainbow --env gym/CartPoole-v1", "Gymnasium cannot make 'CartPoole-v1'"),
+        ("train rainbow --env gym/CartPole-v1 --device gpu", "there is no GPU that JAX can use"),
+        ("train rainbow --env gym/CartPole-v1 --device tpu", "unknown device 'tpu'"),
+        ("train rainbow --env gym/CartPole-v1 --envs 0", "the number of environments"),
+        ("train rainbow --env foraging --training-steps 0", "--training-steps"),
+        ("train rainbow --env foraging --evaluation-steps -1", "evaluation_steps"),
+        ("train rainbow --env foraging --checkpoint-minutes -1", "checkpoint_minutes must be 0 or more"),
+        ("train rainbow --env foraging --horizons nowhere.json", "nowhere.json: No such file"),
+        ("resume nowhere", "nowhere is not a run"),
+        ("evaluate nowhere", "nowhere is not a run"),
+        ("watch nowhere", "nowhere is not a run"),
         ("foraging --seed -1", "--seed must be a whole number"),
     ],
 )
@@ -80,3 +94,50 @@ def test_bad_input_is_one_line_and_status_2(
     said = capsys.readouterr().err.strip()
     assert words in said
     assert "\n" not in said
+
+
+def test_horizons_of_ones_own_come_from_discount(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert (
+        main(f"discount --discount none --grid minimax --heads 2 --gamma-cap 0.9 --out {tmp_path}/wanted".split()) == 0
+    )
+    line = (
+        f"train hyper-dqn --env foraging --steps 2200 --horizons {tmp_path}/wanted/discount.json --out {tmp_path}/run"
+    )
+    assert main(line.split()) == 0
+    agent = json.loads((tmp_path / "run/config.json").read_text())["agent"]
+    assert agent["horizons"]["gammas"] == json.loads((tmp_path / "wanted/discount.json").read_text())["gammas"]
+    last = json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[-1])
+    assert len(last["losses"][0]) == 2
+    (tmp_path / "bad.json").write_text("[1]")
+    assert main(f"train hyper-dqn --env foraging --horizons {tmp_path}/bad.json".split()) == 2
+    assert "does not hold horizons" in capsys.readouterr().err
+
+
+def test_games_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["games"]) == 0
+    assert len(capsys.readouterr().out.split()) == 60
+
+
+def test_an_episode_can_be_watched(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    line = f"train hyper-dqn --env foraging --steps 2400 --seeds 2 --out {tmp_path}/run"
+    assert main(line.split()) == 0
+    for name in ("episode.mp4", "episode.gif"):
+        assert main(["watch", f"{tmp_path}/run", "--out", f"{tmp_path}/{name}", "--steps", "12", "--of-seed", "1"]) == 0
+        assert (tmp_path / name).stat().st_size > 1_000
+    capsys.readouterr()
+    assert main(["watch", f"{tmp_path}/run", "--out", f"{tmp_path}/episode.avi"]) == 2
+    assert "an .mp4 or a .gif" in capsys.readouterr().err
+    assert main(["watch", f"{tmp_path}/run", "--of-seed", "7"]) == 2
+    assert "unknown seed of the run '7'" in capsys.readouterr().err
+
+
+def test_atari_trains_from_the_command_line(tmp_path: Path) -> None:
+    """The whole way at a small size: two iterations in Pong, evaluated, and its records."""
+    settings = "--set warm_up_steps=240 --set replay_capacity=2000 --set batch=4 --seeds 2 --envs 2"
+    steps = "--steps 400 --training-steps 200 --evaluation-steps 0"
+    line = f"train multi-rainbow --env atari/Pong {steps} {settings} --checkpoint-minutes 0 --out {tmp_path}/run"
+    assert main(line.split()) == 0
+    lines = [json.loads(text) for text in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [200, 400]
+    assert lines[1]["updates"] == 40
+    assert lines[1]["discount"]["100"] == pytest.approx(0.98917**100, rel=1e-3)

@@ -1,5 +1,6 @@
 """An episode as a video: the game, and beside it what every horizon expects, over time."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,7 +92,9 @@ def _write_mp4(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_
         raise InputError("MP4 needs imageio-ffmpeg: pip install 'multihorizon[video]'; or write a .gif") from None
     height, width = frames[0].shape[:2]
     writer = imageio_ffmpeg.write_frames(str(path), (width, height), fps=frames_per_second, macro_block_size=1)
-    writer.send(None)
+    with warnings.catch_warnings():  # JAX warns of every fork; the one that starts ffmpeg runs none of our code
+        warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+        writer.send(None)
     for frame in frames:
         writer.send(np.ascontiguousarray(frame))
     writer.close()

@@ -75,6 +75,10 @@ class Records:
             np.savez(stream, allow_pickle=False, **named)
         return path
 
+    def forget_latest(self) -> None:
+        """The final weights are the latest."""
+        (self.folder / WEIGHTS.replace(".", f"{LATEST}.")).unlink(missing_ok=True)
+
     def close(self) -> None:
         if self._events is not None:
             self._events.close()

@@ -78,6 +78,7 @@ def record(
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
     records.weights(last.learner.parameters)
     checkpoints.remove()
+    records.forget_latest()
 
 
 def acted_by(agent: Agent) -> dict[str, float]:
