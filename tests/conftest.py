@@ -1,6 +1,9 @@
 """Settings shared by all tests."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 import numpy as np
 import pytest
@@ -8,6 +11,13 @@ from hypothesis import settings
 
 settings.register_profile("suite", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("suite")
+
+# Many tests compile the same programs: each is compiled once. The processes that share the tests inherit the folder.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    programs = tempfile.mkdtemp(prefix="multihorizon-programs-")
+    atexit.register(shutil.rmtree, programs, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = programs
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
 # Each of the processes that share the tests has a core of its own: XLA would otherwise start as many threads as there
 # are cores in each of them, and they would wait for one another.

@@ -52,8 +52,8 @@ class Checkpoints:
         for old in self.paths()[KEPT:]:
             old.unlink()
 
-    def restore(self, empty: Any, warn: Callable[[str], None]) -> tuple[Any, int]:
-        """The newest state that is whole, and how many iterations it has behind it; `empty` gives it its form."""
+    def restore(self, init: Callable[[], Any], warn: Callable[[str], None]) -> tuple[Any, int]:
+        """The newest state that is whole, and how many iterations it has behind it; else that of `init`, and 0."""
         for leftover in self.folder.glob(".iteration-*"):
             leftover.unlink()
         for path in self.paths():
@@ -61,10 +61,10 @@ class Checkpoints:
                 _, iterations, checksum = path.stem.split("-")
                 if _checksum(path) != int(checksum, 16):
                     raise zipfile.BadZipFile("its checksum is another")
-                return self._read(path, empty), int(iterations)
+                return self._read(path, init), int(iterations)
             except DAMAGED as problem:
                 warn(f"{path} is damaged ({problem}), so the one before it is used")
-        return empty, 0
+        return init(), 0
 
     def remove(self) -> None:
         for path in self.paths():
@@ -72,12 +72,12 @@ class Checkpoints:
         if self.folder.is_dir():
             self.folder.rmdir()
 
-    def _parts(self, state: Any) -> Iterator[tuple[str, Array]]:
-        """The arrays to keep, by name; keys of random numbers as the numbers they are."""
+    def _parts(self, state: Any) -> Iterator[tuple[str, Any]]:
+        """The arrays to keep, or their forms, by name."""
         for path, leaf in jax.tree_util.tree_leaves_with_path(state):
             name = jax.tree_util.keystr(path)
             if self.with_replay or not name.startswith(".replay"):
-                yield name, jax.random.key_data(leaf) if _is_key(leaf) else leaf
+                yield name, leaf
 
     def _write(self, path: Path, state: Any) -> int:
         filled = min(int(np.asarray(state.replay.written).max()), self.shape.rows) * self.shape.streams
@@ -87,28 +87,27 @@ class Checkpoints:
                 for name, leaf in self._parts(state):
                     length = filled if name in BY_ROW else None
                     with file.open(name, "w", force_zip64=True) as stream:
-                        _write_array(stream, leaf, length)
+                        _write_array(stream, jax.random.key_data(leaf) if _is_key(leaf) else leaf, length)
             raw.flush()
             os.fsync(raw.fileno())
         return summed.checksum
 
-    def _read(self, path: Path, empty: Any) -> Any:
-        leaves, structure = jax.tree_util.tree_flatten_with_path(empty)
-        expected = {name for name, _ in self._parts(empty)}
+    def _read(self, path: Path, init: Callable[[], Any]) -> Any:
+        form = jax.eval_shape(init)
+        kept = dict(self._parts(form))
         with zipfile.ZipFile(path) as file:
-            if set(file.namelist()) != expected:
+            if set(file.namelist()) != set(kept):
                 raise KeyError("it does not hold the arrays of this run")
-            found = []
-            for key, leaf in leaves:
-                name = jax.tree_util.keystr(key)
-                if name not in expected:
-                    found.append(leaf)
-                    continue
+            found = {}
+            for name, leaf in kept.items():
                 with file.open(name) as stream:
-                    like = jax.random.key_data(leaf) if _is_key(leaf) else leaf
-                    array = _read_array(stream, like, name in BY_ROW)
-                    found.append(jax.random.wrap_key_data(array) if _is_key(leaf) else array)
-        return jax.tree_util.tree_unflatten(structure, found)
+                    if _is_key(leaf):
+                        data = jax.eval_shape(jax.random.key_data, leaf)
+                        found[name] = jax.random.wrap_key_data(_read_array(stream, data, by_row=False))
+                    else:
+                        found[name] = _read_array(stream, leaf, name in BY_ROW)
+        whole = form if self.with_replay else init()
+        return jax.tree_util.tree_map_with_path(lambda key, leaf: found.get(jax.tree_util.keystr(key), leaf), whole)
 
 
 class _Summed:
@@ -172,18 +171,17 @@ def _write_array(stream: Any, array: Array, length: int | None) -> None:
         stream.write(np.asarray(_piece(array, jnp.asarray(s), jnp.asarray(start), stop - start)).tobytes())
 
 
-def _read_array(stream: Any, like: Array, by_row: bool) -> Array:
-    """Into the form of `like`, which is given up."""
+def _read_array(stream: Any, like: jax.ShapeDtypeStruct, by_row: bool) -> Array:
     np.lib.format.read_magic(stream)
     shape, _, _ = np.lib.format.read_array_header_2_0(stream)
     fits = shape == like.shape if not by_row else shape[::2] == like.shape[::2] and shape[1] <= like.shape[1]
-    if len(shape) != like.ndim or not fits:
+    if len(shape) != len(like.shape) or not fits:
         raise ValueError("an array has another shape than this run's")
     dtype = np.dtype(like.dtype)
-    if like.ndim == 1:
+    if len(shape) == 1:
         array = jnp.asarray(np.frombuffer(_read_bytes(stream, dtype.itemsize * shape[0]), dtype))
     else:
-        array = jnp.array(like)
+        array = jnp.zeros(like.shape, like.dtype)
         for s, start, stop in _pieces(shape, dtype.itemsize):
             part = (1, stop - start, *shape[2:])
             piece = np.frombuffer(_read_bytes(stream, dtype.itemsize * int(np.prod(part))), dtype).reshape(part)

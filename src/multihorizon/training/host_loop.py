@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree, UInt8
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner, LearnerState
@@ -117,10 +117,12 @@ class HostTrainer:
             agent.n_steps,
             agent.batch,
         )
-        acting = (0, 0, 0, None)
+        acting, turning = (0, 0, 0, None), (0, 0, 0, 0, None, 0, 0)
         self._act = compiled(jax.vmap(partial(self._act_one, random=False), acting), donate_argnums=2)
         self._wander = compiled(jax.vmap(partial(self._act_one, random=True), acting), donate_argnums=2)
         self._observe = compiled(jax.vmap(self._observe_one), donate_argnums=(0, 1))
+        self._turn = compiled(jax.vmap(partial(self._turn_one, random=False), turning), donate_argnums=(2, 3))
+        self._wandering_turn = compiled(jax.vmap(partial(self._turn_one, random=True), turning), donate_argnums=(2, 3))
         self._add_finals = compiled(jax.vmap(partial(replays.add_finals, self.shape)), donate_argnums=0)
         self._learn = compiled(jax.vmap(self._learn_one, (0, None)), donate_argnums=0)
         self._copy_target = compiled(jax.vmap(self.learner.copy_target), donate_argnums=0)
@@ -169,15 +171,32 @@ class HostTrainer:
         return jax.vmap(partial(self.learner.act, parameters), (0, 0, None))(keys, stacks, epsilon)
 
     def _observe_one(
-        self, replay: Replay, streams: Streams, frames: Array, rewards: Float[Array, " N"], ends: UInt8[Array, " N"]
+        self, replay: Replay, streams: Streams, frames: Array, told: Float[Array, "N 2"]
     ) -> tuple[Replay, Streams]:
-        """Stores a step, whose action was chosen before, and the frames that came of it."""
+        """Stores a step, whose action was chosen before: its frames, and the rewards and ends that came of it."""
+        rewards, ends = told[:, 0], told[:, 1].astype(jnp.uint8)
         if self.agent.clip_rewards:
             rewards = jnp.clip(rewards, -1, 1)
         latest = streams.stacks[..., -self.frame_shape[-1] :]
         replay = replays.add(self.shape, replay, Rows(latest, streams.actions, rewards, ends, streams.first))
         first = ends != GOES_ON
         return replay, Streams(jax.vmap(follow)(streams.stacks, frames, first), streams.actions, first)
+
+    def _turn_one(
+        self,
+        parameters: PyTree[Array],
+        key: Key[Array, ""],
+        replay: Replay,
+        streams: Streams,
+        step: Int[Array, ""],
+        frames: Array,
+        told: Float[Array, "N 2"],
+        random: bool,
+    ) -> tuple[Key[Array, ""], Replay, Streams]:
+        """Stores a step and chooses the next action, where nothing is learned in between."""
+        replay, streams = self._observe_one(replay, streams, frames, told)
+        key, streams = self._act_one(parameters, key, streams, step, random)
+        return key, replay, streams
 
     def _learn_one(self, training: Training, update: Int[Array, ""]) -> Training:
         def one(training: Training, update: Int[Array, ""]) -> tuple[Training, None]:
@@ -238,14 +257,15 @@ class HostTrainer:
             moves = world.receive()
             if learning is not None:
                 training = learning.result()
-            training, streams = self._store(training, streams, moves, count, is_last=row == rows - 1)
             step += self.environments
+            training, streams = self._store(training, streams, moves, count, step, is_last=row == rows - 1)
             cycle, place = divmod(row, self.pace.rows)
             if place == self.pace.rows - 1 and first + cycle >= learns_from:
                 due = first + cycle
-            if not self.overlaps and due is not None:
-                training, due = self._update(training, due), None
-            training, streams = self._choose(training, streams, step)
+            if not self.overlaps:
+                if due is not None:
+                    training, due = self._update(training, due), None
+                training, streams = self._choose(training, streams, step)
             now = time.perf_counter()
             if now - reported > SECONDS_BETWEEN_REPORTS:
                 check_finite(training.tally, good)
@@ -268,21 +288,22 @@ class HostTrainer:
     def _choose(self, training: Training, streams: Streams, step: int) -> tuple[Training, Streams]:
         """Before the first update every action is random, and the network is left in peace."""
         choose = self._wander if step < self.agent.warm_up_steps else self._act
-        key, streams = choose(training.learner.computed_with, training.key, streams, jnp.asarray(step))
+        key, streams = choose(training.learner.computed_with, training.key, streams, np.int32(step))
         return training._replace(key=key), streams
 
     def _update(self, training: Training, cycle: int) -> Training:
         """The updates that a cycle has earned."""
         update = (cycle - self.pace.warm_up) * self.pace.updates
         for done in range(0, self.pace.updates, self.updates_at_once):
-            training = self._learn(training, jnp.asarray(update + done))
+            training = self._learn(training, np.int32(update + done))
             if (update + done + self.updates_at_once) % self.learner.target_period_updates == 0:
                 training = training._replace(learner=self._copy_target(training.learner))
         return training
 
     def _store(
-        self, training: Training, streams: Streams, moves: Moves, count: Count, is_last: bool
+        self, training: Training, streams: Streams, moves: Moves, count: Count, step: int, is_last: bool
     ) -> tuple[Training, Streams]:
+        """Stores what came of a row; where nothing is learned first, the next actions are chosen with it."""
         count.add(self._by_seed(moves.rewards), self._by_seed(moves.terminated | moves.truncated))
         truncated, finals = moves.truncated, moves.finals
         if is_last:  # what is under way is cut off here
@@ -290,9 +311,16 @@ class HostTrainer:
             shape = (-1, *[1] * (moves.frames.ndim - 1))
             finals = np.where(going.reshape(shape), moves.frames, moves.frames if finals is None else finals)
             truncated = truncated | going
-        ends = np.where(moves.terminated, TERMINATED, np.where(truncated, TRUNCATED, GOES_ON)).astype(np.uint8)
-        told = map(self._by_seed, (moves.frames, moves.rewards, ends))
-        replay, streams = self._observe(training.replay, streams, *told)
+        ends = np.where(moves.terminated, TERMINATED, np.where(truncated, TRUNCATED, GOES_ON))
+        frames = self._by_seed(moves.frames)
+        told = self._by_seed(np.stack([moves.rewards, ends], axis=1).astype(np.float32))
+        if self.overlaps:
+            turn = self._wandering_turn if step < self.agent.warm_up_steps else self._turn
+            parameters, now = training.learner.computed_with, np.int32(step)
+            key, replay, streams = turn(parameters, training.key, training.replay, streams, now, frames, told)
+            training = training._replace(key=key)
+        else:
+            replay, streams = self._observe(training.replay, streams, frames, told)
         if truncated.any():
             replay = self._add_finals(replay, self._by_seed(finals), self._by_seed(truncated))
         return training._replace(replay=replay), streams
@@ -306,7 +334,7 @@ class HostTrainer:
         active = np.ones((self.seeds, self.evaluation_environments), bool)
         row = 0
         while active.any():
-            world.send(np.asarray(self._play(parameters, keys, jnp.asarray(row), stacks)).reshape(-1))
+            world.send(np.asarray(self._play(parameters, keys, np.int32(row), stacks)).reshape(-1))
             moves = world.receive()
             over = self._by_seed(moves.terminated | moves.truncated)
             count.add(self._by_seed(moves.rewards), over, active)

@@ -56,7 +56,7 @@ def record(
     if (folder / WEIGHTS).exists():
         raise InputError(f"the run in {folder} is finished; to train longer choose another folder")
     checkpoints = Checkpoints(writable_folder(folder / CHECKPOINTS), trainer.shape, configuration.checkpoint_replay)
-    restored, first = checkpoints.restore(trainer.init(configuration.seed), warn)
+    restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
     records.rewind(first)
     saved = time.monotonic()
     discount = acted_by(configuration.agent)
