@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from multihorizon.cli import main
@@ -41,6 +42,19 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert main(["evaluate", f"{tmp_path}/a", "--steps", "100", "--json"]) == 0
     judged = json.loads(capsys.readouterr().out)
     assert len(judged["returns"]) == 2
+    other = tmp_path / "other.npz"
+    for content in (b"", (tmp_path / "a/weights.npz").read_bytes()[:500]):
+        other.write_bytes(content)
+        assert main(["evaluate", f"{tmp_path}/a", "--weights", str(other)]) == 2
+        assert "does not hold the weights of this run" in capsys.readouterr().err
+    with np.load(tmp_path / "a/weights.npz") as held:
+        np.savez(other, **{name: value[..., :-1] for name, value in held.items()})
+    assert main(["evaluate", f"{tmp_path}/a", "--weights", str(other)]) == 2
+    assert "has shape" in capsys.readouterr().err
+    text = (tmp_path / "a/config.json").read_text()
+    (tmp_path / "a/config.json").write_text(text.replace('"environments": 4', '"environments": "4"'))
+    assert main(["evaluate", f"{tmp_path}/a"]) == 2
+    assert "environments must be int, got '4'" in capsys.readouterr().err
     assert min(judged["episodes"]) >= 10
 
 
@@ -50,8 +64,8 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbw --env foraging", "unknown agent 'rainbw' (did you mean 'rainbow'?)"),
         ("train rainbow --env forging", "unknown environment 'forging' (did you mean 'foraging'?)"),
         ("train rainbow", "the following arguments are required: --env"),
-        ("train rainbow --env foraging --steps 10", "the number of steps must be a whole number of at least"),
-        ("train rainbow --env foraging --seeds 0", "the number of seeds"),
+        ("train rainbow --env foraging --steps 10", "--steps must be more than the 2,000 steps of the warm-up"),
+        ("train rainbow --env foraging --seeds 0", "--seeds must be a whole number"),
         ("train rainbow --env foraging --set n_step=3", "unknown setting 'n_step' (did you mean 'n_steps'?)"),
         ("train rainbow --env foraging --set n_steps=x", "n_steps must be a whole number, got 'x'"),
         ("train rainbow --env foraging --set replay_capacity=1000.5", "replay_capacity must be a whole number"),
@@ -60,7 +74,7 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
             "train rainbow --env foraging --set optimiser.learning_rate=fast",
             "learning_rate must be a number, got 'fast'",
         ),
-        ("train rainbow --env foraging --steps 0", "the number of steps must be a whole number of at least"),
+        ("train rainbow --env foraging --steps 0", "--steps must be more than the 2,000 steps of the warm-up"),
         ("train rainbow --env foraging --set n_steps", "--set takes NAME=VALUE"),
         ("train rainbow --env foraging --set batch.size=3", "batch has no settings of its own"),
         ("train rainbow --env foraging --set priority=most", "unknown priority 'MOST'"),
@@ -79,6 +93,13 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbow --env foraging --evaluation-steps -1", "evaluation_steps"),
         ("train rainbow --env foraging --checkpoint-minutes -1", "checkpoint_minutes must be 0 or more"),
         ("train rainbow --env foraging --horizons nowhere.json", "nowhere.json: No such file"),
+        ("train rainbow --env foraging --set optimiser.learning_rate=nan", "learning_rate must be a number"),
+        ("train rainbow --env foraging --set optimiser.learning_rate=-1", "learning_rate must be a positive number"),
+        ("train rainbow --env foraging --set loss.v_max=inf", "v_max must be a number"),
+        ("train rainbow --env foraging --set epsilon.final=5", "epsilon.final must lie in [0, 1]"),
+        ("train rainbow --env foraging --checkpoint-minutes inf", "checkpoint_minutes must be 0 or more"),
+        ("train rainbow --env foraging --seed 2147483647 --seeds 2", "the last seed must be at most"),
+        ("train multi-dqn --env foraging --set acting=0.5", "there is no head with γ = 0.5"),
         ("resume nowhere", "nowhere is not a run"),
         ("evaluate nowhere", "nowhere is not a run"),
         ("watch nowhere", "nowhere is not a run"),

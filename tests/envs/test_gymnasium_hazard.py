@@ -1,7 +1,7 @@
 import gymnasium
 import numpy as np
 
-from multihorizon.discounting.hazard import Exponential
+from multihorizon.discounting.hazard import Exponential, Uniform
 from multihorizon.envs.gymnasium_hazard import GymnasiumHazard
 
 
@@ -49,3 +49,14 @@ def test_a_seed_repeats_an_episode() -> None:
 
     assert [length(s) for s in range(20)] == [length(s) for s in range(20)]
     assert len({length(s) for s in range(20)}) > 3
+
+
+def test_hazard_does_not_show_in_what_is_observed_first() -> None:
+    """Both are drawn from the same seed, but not from the same stream."""
+    world = GymnasiumHazard(gymnasium.make("CartPole-v1"), Uniform(1.0))
+    seen, hidden = [], []
+    for seed in range(300):
+        observation, _ = world.reset(seed=seed)
+        seen.append(observation[0])
+        hidden.append(world._survive)
+    assert abs(np.corrcoef(seen, hidden)[0, 1]) < 0.2

@@ -11,8 +11,9 @@ from scripted import Scripted
 from multihorizon.agents.networks import MlpTorso
 from multihorizon.agents.presets import Adam, Agent, preset
 from multihorizon.agents.replay import FINAL, GOES_ON, TERMINATED, TRUNCATED
+from multihorizon.training import host_loop
 from multihorizon.training.host_loop import HostTrainer
-from multihorizon.training.iterations import NotFinite, Outcome, Schedule
+from multihorizon.training.iterations import NotFinite, Outcome, Schedule, evaluation_keys
 from multihorizon.training.run import train
 from multihorizon.training.worlds import world
 
@@ -157,6 +158,30 @@ def test_evaluation_finishes_what_it_begins() -> None:
         active &= ~(over & (steps >= 50))
     assert (count.steps[0], count.ended[0]) == (steps, episodes)
     assert steps >= 50
+
+
+def test_evaluation_ends_even_where_episodes_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(Scripted):
+        def reset(self, seeds: np.ndarray) -> np.ndarray:
+            frames = super().reset(seeds)
+            self._lengths[:] = 10**9
+            return frames
+
+    monkeypatch.setattr(host_loop, "MOST_EVALUATION_STEPS", 30)
+    trainer = HostTrainer(small(), Endless, TORSO, Schedule(1, 400, 20), 1, 4, 3)
+    count = trainer.evaluate(trainer.init(0).learner.parameters, 0, 0, 20)
+    assert (count.steps[0], count.ended[0]) == (90, 3)
+
+
+def test_evaluation_draws_nothing_that_training_draws() -> None:
+    drawn = {tuple(np.asarray(jax.random.key_data(k)).tolist()) for i in range(50) for k in evaluation_keys(0, 1, i)}
+    of_training = {
+        tuple(row)
+        for n in (2, 3)
+        for row in np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), n))).tolist()
+    }
+    assert len(drawn) == 50
+    assert not drawn & of_training
 
 
 def test_a_loss_that_is_not_finite_stops_training() -> None:

@@ -85,6 +85,8 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(tmp_path: Path) -> N
     run(tmp_path / "stopped", stop_after=1)
     assert [path.name[:16] for path in (tmp_path / "stopped/checkpoints").iterdir()] == ["iteration-000001"]
     assert len(lines(tmp_path / "stopped")) == 2  # one more than the checkpoint has behind it
+    with (tmp_path / "stopped/metrics.jsonl").open("ab") as file:
+        file.write(b'123\n{}\n\xff\xfe\n{"iteration": 1, "st')  # whatever a crash may leave
     run(tmp_path / "stopped")
     whole, stopped = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
     for name, value in whole.items():
@@ -141,14 +143,17 @@ def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path) -> None:
         damaged.append(bytes(flipped))
     for content in damaged:
         newest.write_bytes(content)
+        newest.with_name(f"damaged-{newest.name}").unlink(missing_ok=True)
         warnings: list[str] = []
         back, done = kept.restore(lambda: trainer.init(0), warnings.append)
         assert done == 1
         assert equal(back, first)
         assert "is damaged" in warnings[0]
-    newest.unlink()
     kept.paths()[0].write_bytes(b"PK")
-    back, done = kept.restore(lambda: trainer.init(0), warnings.append)
+    with pytest.raises(ValueError, match=r"no checkpoint in .* is whole; to begin anew, remove"):
+        kept.restore(lambda: trainer.init(0), warnings.append)
+    kept.paths()[0].unlink()
+    back, done = kept.restore(lambda: trainer.init(0), pytest.fail)
     assert done == 0
     assert equal(back, trainer.init(0))
 

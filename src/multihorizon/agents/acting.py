@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from multihorizon.discounting import Horizons
-from multihorizon.errors import InputError, inside
+from multihorizon.errors import InputError, at_least, inside
 
 
 class Acting(Enum):
@@ -43,6 +43,12 @@ class Epsilon:
     final: float = 0.01
     decay_steps: int = 250_000
     evaluation: float = 0.001
+
+    def __post_init__(self) -> None:
+        for name in ("final", "evaluation"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"epsilon.{name} must lie in [0, 1], got {getattr(self, name):g}")
+        at_least("epsilon.decay_steps", self.decay_steps, 0)
 
     def at(self, step: Int[Array, ""], warm_up_steps: int) -> Float[Array, ""]:
         done = jnp.clip((step - warm_up_steps) / max(self.decay_steps, 1), 0.0, 1.0)

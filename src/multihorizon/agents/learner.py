@@ -53,10 +53,10 @@ class Learner:
         self.dtype = jnp.dtype(agent.compute_dtype)
         output_shape = agent.loss.output_shape(len(agent.horizons), actions)
         self._make = lambda key: make_network(key, torso, observation_shape, output_shape, convolve)
-        _, self.skeleton = eqx.partition(self._make(jax.random.key(0)), eqx.is_array)  # what is not a number
+        _, self.skeleton = eqx.partition(self._make(jax.random.key(0)), eqx.is_inexact_array)  # what is not a number
 
     def init(self, key: Key[Array, ""]) -> LearnerState:
-        parameters = eqx.filter(self._make(key), eqx.is_array)
+        parameters = eqx.filter(self._make(key), eqx.is_inexact_array)
         state = LearnerState(parameters, self._rounded(parameters), None, self.optimiser.init(parameters))
         return self.copy_target(state)
 

@@ -10,13 +10,17 @@ import optax
 from multihorizon.agents.acting import Acting, Epsilon
 from multihorizon.agents.losses import Bootstrap, Categorical, Huber, Loss, Priority
 from multihorizon.discounting import Horizons, hazard, paper_grid, single
-from multihorizon.errors import at_least, one_of
+from multihorizon.errors import at_least, inside, one_of, positive
 
 
 @dataclass(frozen=True)
 class Adam:
     learning_rate: float
     epsilon: float
+
+    def __post_init__(self) -> None:
+        positive("learning_rate", self.learning_rate)
+        positive("the optimiser's epsilon", self.epsilon)
 
     def make(self) -> optax.GradientTransformation:
         return optax.adam(self.learning_rate, eps=self.epsilon)
@@ -29,6 +33,11 @@ class RmsProp:
     learning_rate: float
     decay: float
     epsilon: float
+
+    def __post_init__(self) -> None:
+        positive("learning_rate", self.learning_rate)
+        positive("the optimiser's epsilon", self.epsilon)
+        inside("decay", self.decay, 0, 1)
 
     def make(self) -> optax.GradientTransformation:
         return optax.rmsprop(self.learning_rate, decay=self.decay, eps=self.epsilon, centered=True)

@@ -46,16 +46,16 @@ def go(configuration: "Configuration", folder: Path, as_json: bool) -> None:
     trainer = trainer_of(configuration)
     said = memory.check(trainer)
     name, seeds = configuration.agent.name, configuration.seeds
-    schedule = configuration.schedule
-    steps = schedule.iterations * schedule.training_steps
-    if not as_json:
-        show(f"{name} in {configuration.environment}, {seeds} seed(s), {steps:,} steps each; {said}")
+    steps = configuration.schedule.iterations * trainer.cycles * trainer.pace.steps
     last: list[Outcome] = []
     frames = world(configuration.environment).frames_per_step
     with (
         closing(Records(folder, configuration)) as records,
         training_progress(name, steps, frames) as (report, finished),
     ):
+        records.refuse_if_finished()
+        if not as_json:
+            show(f"{name} in {configuration.environment}, {seeds} seed(s), {steps:,} steps each; {said}")
 
         def keep(outcome: "Outcome") -> None:
             last[:] = [outcome]

@@ -1,6 +1,7 @@
 """Settings of an agent as they are written on the command line: NAME=VALUE, or NAME.OF.SETTING=VALUE."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,8 @@ def _parsed(name: str, old: Any, text: str) -> Any:
     """`text` as the kind of value that the setting holds."""
     from enum import Enum
 
+    if name == "acting" and text[:1].isdigit():
+        return _parsed("the γ to act by", 0.0, text)
     if isinstance(old, Enum):
         return type(old)[one_of(name, text.upper(), [choice.name for choice in type(old)])]
     if isinstance(old, bool):
@@ -55,7 +58,10 @@ def _parsed(name: str, old: Any, text: str) -> Any:
         return text
     if isinstance(old, int | float):
         try:
-            return type(old)(text)
+            value = type(old)(text)
+            if not math.isfinite(value):
+                raise ValueError
+            return value
         except ValueError:
             kind = "number" if isinstance(old, float) else "whole number"
             raise InputError(f"{name} must be a {kind}, got '{text}'") from None

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from multihorizon.training.iterations import Outcome, Progress
+
+
+SECONDS_BETWEEN_LINES = 5.0
 
 
 def show(*items: Any) -> None:
@@ -86,7 +90,7 @@ def training_progress(
     with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
         whole = f"{steps * frames_per_step:,} {unit}"
         task = bar.add_task(name, total=steps, done="0", all=whole, said="")
-        evaluated = ""
+        evaluated, shown = "", 0.0
 
         def report(progress: "Progress") -> None:
             done = f"{min(progress.step, steps) * frames_per_step:,}"
@@ -94,7 +98,9 @@ def training_progress(
             speed = f"{progress.steps_per_second * frames_per_step:,.0f} {unit}/s"
             said = f"return {_mean(progress.returns)}{evaluated}, ε {progress.epsilon:.2f}{loss}, {speed}"
             bar.update(task, completed=min(progress.step, steps), done=done, said=said)
-            if not console.is_terminal:
+            nonlocal shown
+            if not console.is_terminal and (time.monotonic() - shown > SECONDS_BETWEEN_LINES or progress.step >= steps):
+                shown = time.monotonic()
                 console.print(f"{name}: {done} of {whole}, {said}", soft_wrap=True)
 
         def finished(outcome: "Outcome") -> None:

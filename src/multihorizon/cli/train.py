@@ -1,6 +1,7 @@
 """multihorizon train: an agent in an environment, on this machine's fastest device."""
 
 import argparse
+import re
 from pathlib import Path
 
 from multihorizon.cli import running
@@ -24,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("agent", metavar="AGENT", help="one of multihorizon agents")
     parser.add_argument("--env", required=True, metavar="ENV", help="an environment: see below")
-    parser.add_argument("--steps", type=int, help="agent steps of training for each seed (as suit the environment)")
+    parser.add_argument(
+        "--steps", type=int, help="agent steps of training for each seed, in whole iterations (as suit the environment)"
+    )
     parser.add_argument("--training-steps", type=int, metavar="N", help="of one iteration (Atari: 250,000)")
     parser.add_argument("--evaluation-steps", type=int, metavar="N", help="of one iteration; 0: none (Atari: 125,000)")
     parser.add_argument("--seeds", type=int, default=1, help="how many runs train side by side (1)")
@@ -60,9 +63,12 @@ def run(options: argparse.Namespace) -> None:
         agent = changed(agent, assignment)
     default = chosen.schedule
     steps = default.iterations * default.training_steps if options.steps is None else options.steps
-    at_least("the number of steps", steps, agent.warm_up_steps + 1)  # before a folder is made for them
-    a_time = default.training_steps if options.training_steps is None else options.training_steps
-    at_least("--training-steps", a_time, 1)
+    if steps <= agent.warm_up_steps:  # before a folder is made for them
+        raise InputError(f"--steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}")
+    if options.training_steps is None:  # as many as are usual, or a little fewer where that makes no remainder
+        a_time = -(-steps // -(-steps // default.training_steps))
+    else:
+        a_time = at_least("--training-steps", options.training_steps, 1)
     evaluation = default.evaluation_steps if options.evaluation_steps is None else options.evaluation_steps
     configuration = Configuration(
         agent=agent,
@@ -75,7 +81,8 @@ def run(options: argparse.Namespace) -> None:
         checkpoint_minutes=options.checkpoint_minutes,
         checkpoint_replay=not options.no_checkpoint_replay,
     )
-    folder = options.out or Path("runs") / f"{agent.name}-{chosen.name.replace('/', '-')}-{options.seed}"
+    named_after = re.sub(r"[^\w.-]+", "-", f"{agent.name}-{chosen.name}-{options.seed}").lstrip(".")
+    folder = options.out or Path("runs") / named_after
     if (folder / "config.json").exists():
         raise InputError(
             f"{folder} holds a run already; go on with it by multihorizon resume {folder}, or name another with --out"

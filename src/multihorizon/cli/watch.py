@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     running.use_device(options.device)
     from multihorizon.cli.terminal import show, show_json, working
-    from multihorizon.report.video import write_video
+    from multihorizon.report.video import check_ending, write_video
     from multihorizon.training.judging import watch_episode
     from multihorizon.training.records import newest_weights, read_configuration
 
@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> None:
     weights = options.weights or newest_weights(options.run)
     of_seed = configuration.seed if options.of_seed is None else options.of_seed
     path = options.out or options.run / "episode.mp4"
+    check_ending(path)
     with working(f"playing {configuration.environment} with {weights} ..."):
         episode = watch_episode(configuration, weights, of_seed, options.seed, options.steps)
     with working(f"drawing {len(episode.pictures)} frames ..."):

@@ -7,6 +7,8 @@ import numpy as np
 
 from multihorizon.discounting.hazard import Prior
 
+HAZARD = 0x68617A  # sets the draws of hazard apart from all others of a seed
+
 
 class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Draws λ ~ H at each reset, unseen; a step is survived with probability e^{-λ}, its reward earned either way."""
@@ -14,12 +16,13 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any], prior: Prior, seed: int = 0) -> None:
         super().__init__(env)
         self._prior = prior
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng([seed, HAZARD])
         self._survive = 1.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if seed is not None:
-            self._rng = np.random.default_rng(seed)
+            # Not the environment's own stream, which begins with the same seed: λ would show in what is observed first.
+            self._rng = np.random.default_rng([seed, HAZARD])
         self._survive = float(np.exp(-self._prior.sample(self._rng, 1)[0]))
         return self.env.reset(seed=seed, options=options)
 

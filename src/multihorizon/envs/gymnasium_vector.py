@@ -23,13 +23,17 @@ class Gymnasium:
         self._environments = SyncVectorEnv(
             [lambda: _made(make, rendered)] * count, autoreset_mode=AutoresetMode.SAME_STEP
         )
+        name = make if isinstance(make, str) else getattr(make, "__name__", type(make).__name__)
         space = self._environments.single_action_space
         if not isinstance(space, gymnasium.spaces.Discrete):
-            raise InputError(f"only discrete actions are supported, but {make} has {space}; use another environment")
+            raise InputError(f"only discrete actions are supported, but {name} has {space}; use another environment")
         self.actions, self._first_action = int(space.n), int(space.start)
         observed: Any = self._environments.single_observation_space
-        if not isinstance(observed, gymnasium.spaces.Box):
-            raise InputError(f"observations must be a Box or Discrete, but {make} has {observed}; use a wrapper")
+        if not isinstance(observed, gymnasium.spaces.Box) or not observed.shape:
+            raise InputError(
+                f"observations must be vectors, images or Discrete, but {name} has {observed}; "
+                "gymnasium.wrappers.FlattenObservation makes vectors"
+            )
         self.frame_shape = tuple(observed.shape)
         self.frame_dtype = "uint8" if observed.dtype == np.uint8 else "float32"
         self._sent: Any = None

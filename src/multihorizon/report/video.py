@@ -21,10 +21,14 @@ HEIGHT, GAME, CURVES = 480, 400, 720  # pixels
 CURSOR = tuple(int(RED[i : i + 2], 16) for i in (1, 3, 5))
 
 
-def write_video(episode: "Watched", path: Path, title: str, frames_per_second: int) -> Path:
-    """MP4 or GIF, by the path's ending."""
+def check_ending(path: Path) -> None:
     if path.suffix not in (".mp4", ".gif"):
         raise InputError(f"a video is an .mp4 or a .gif, not {path.name}")
+
+
+def write_video(episode: "Watched", path: Path, title: str, frames_per_second: int) -> Path:
+    """MP4 or GIF, by the path's ending."""
+    check_ending(path)
     figure, columns = curves(episode, title)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()

@@ -56,18 +56,28 @@ class Checkpoints:
         """The newest state that is whole, and how many iterations it has behind it; else that of `init`, and 0."""
         for leftover in self.folder.glob(".iteration-*"):
             leftover.unlink()
+        damaged = []
         for path in self.paths():
             try:
                 _, iterations, checksum = path.stem.split("-")
                 if _checksum(path) != int(checksum, 16):
                     raise zipfile.BadZipFile("its checksum is another")
-                return self._read(path, init), int(iterations)
+                state = self._read(path, init)
             except DAMAGED as problem:
-                warn(f"{path} is damaged ({problem}), so the one before it is used")
+                warn(f"{path} is damaged ({problem})")
+                damaged.append(path)
+                continue
+            if damaged:
+                warn(f"going on from {path.name}, the one before")
+            for bad in damaged:  # out of the way of those to come, which have lower numbers
+                bad.rename(bad.with_name(f"damaged-{bad.name}"))
+            return state, int(iterations)
+        if damaged:
+            raise InputError(f"no checkpoint in {self.folder} is whole; to begin anew, remove that folder")
         return init(), 0
 
     def remove(self) -> None:
-        for path in self.paths():
+        for path in (*self.paths(), *self.folder.glob("damaged-*")):
             path.unlink()
         if self.folder.is_dir():
             self.folder.rmdir()

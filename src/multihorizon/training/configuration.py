@@ -1,5 +1,6 @@
 """All that fixes a run, as one value, and that value as JSON and back."""
 
+import math
 import platform
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -35,7 +36,9 @@ class Configuration:
     def __post_init__(self) -> None:
         at_least("--seed", self.seed, 0, 2**31 - 1)
         at_least("weights_every", self.weights_every, 1)
-        if not self.checkpoint_minutes >= 0:
+        at_least("--seeds", self.seeds, 1)
+        at_least("the last seed", self.seed + self.seeds - 1, 0, 2**31 - 1)
+        if not 0 <= self.checkpoint_minutes < math.inf:
             raise InputError(f"checkpoint_minutes must be 0 or more, got {self.checkpoint_minutes:g}")
 
 
@@ -67,7 +70,12 @@ def restored(value: Any, hint: Any = None) -> Any:
     if isinstance(value, dict):
         kind: Any = KINDS[value["type"]]
         hints = get_type_hints(kind)
-        return kind(**{name: restored(item, hints[name]) for name, item in value.items() if name != "type"})
+        given = {name: restored(item, hints[name]) for name, item in value.items() if name != "type"}
+        for name, item in given.items():
+            allowed = {int: int, float: int | float, bool: bool, str: str}.get(hints[name], object)
+            if not isinstance(item, allowed):
+                raise TypeError(f"{name} must be {hints[name].__name__}, got {item!r}")
+        return kind(**given)
     if isinstance(value, list):
         return tuple(restored(item) for item in value)
     if isinstance(value, str):

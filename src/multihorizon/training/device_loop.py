@@ -22,12 +22,15 @@ from multihorizon.errors import at_least
 from multihorizon.training.compiling import compiled
 from multihorizon.training.evaluation import play_episodes
 from multihorizon.training.iterations import (
+    MOST_EVALUATION_STEPS,
     Outcome,
     Progress,
     Report,
     Schedule,
     Tally,
     check_finite,
+    evaluation_keys,
+    good_copy,
     mean_loss,
     means,
     pace_of,
@@ -35,7 +38,7 @@ from multihorizon.training.iterations import (
 )
 from multihorizon.training.streams import Episodes, Stream, play, start_stream
 
-EVALUATION_STREAMS, MOST_EVALUATION_STEPS = 10, 27_000
+EVALUATION_STREAMS = 10
 SECONDS_BETWEEN_REPORTS = 1.0
 
 
@@ -96,11 +99,11 @@ class DeviceTrainer:
         training = training._replace(tally=tally, episodes=episodes)
         cycle, last = iteration * self.cycles, (iteration + 1) * self.cycles
         learns_from = self.pace.learns_from(cycle, int(np.asarray(training.replay.written).min()))
-        piece = max(1, self.cycles // 20)
+        piece, good = max(1, self.cycles // 20), None
         while cycle < last:
             learning = cycle >= learns_from
             count = min(piece, (last if learning else min(last, learns_from)) - cycle)
-            good = jax.tree.map(jnp.copy, training.learner.parameters)
+            good = good_copy(training.learner.parameters, good)
             started = time.perf_counter()
             training = self._run(training, jnp.asarray(cycle), jnp.asarray(count), learning)
             check_finite(training.tally, good)  # waits for the device
@@ -136,8 +139,7 @@ class DeviceTrainer:
         )
 
     def evaluate(self, parameters: PyTree[Array], iteration: int, seed: int, steps: int) -> Episodes:
-        keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(s), iteration))(jnp.arange(seed, seed + self.seeds))
-        return self._evaluate(parameters, keys, jnp.asarray(steps))
+        return self._evaluate(parameters, evaluation_keys(seed, self.seeds, iteration), jnp.asarray(steps))
 
     def _evaluate_one(self, parameters: PyTree[Array], key: Key[Array, ""], steps: Int[Array, ""]) -> Episodes:
         played = play_episodes(

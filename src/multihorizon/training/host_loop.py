@@ -27,12 +27,15 @@ from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import at_least
 from multihorizon.training.compiling import compiled
 from multihorizon.training.iterations import (
+    MOST_EVALUATION_STEPS,
     Outcome,
     Progress,
     Report,
     Schedule,
     Tally,
     check_finite,
+    evaluation_keys,
+    good_copy,
     mean_loss,
     means,
     pace_of,
@@ -245,7 +248,7 @@ class HostTrainer:
         first, rows = iteration * self.cycles, self.cycles * self.pace.rows
         learns_from = self.pace.learns_from(first, int(np.asarray(training.replay.written).min()))
         due: int | None = None  # the cycle whose updates were earned and are not yet handed to the device
-        good = jax.tree.map(jnp.copy, training.learner.parameters)
+        good = good_copy(training.learner.parameters)
         reported, reported_row = time.perf_counter(), 0
         step = first * self.pace.steps
         training, streams = self._choose(training, streams, step)
@@ -269,7 +272,7 @@ class HostTrainer:
             now = time.perf_counter()
             if now - reported > SECONDS_BETWEEN_REPORTS:
                 check_finite(training.tally, good)
-                good = jax.tree.map(jnp.copy, training.learner.parameters)
+                good = good_copy(training.learner.parameters, good)
                 speed = (row + 1 - reported_row) * self.environments * self.seeds / (now - reported)
                 epsilon = float(self.agent.epsilon.at(jnp.asarray(step), self.agent.warm_up_steps))
                 report(Progress(step, ratios(count.returns, count.ended), mean_loss(training.tally), epsilon, speed))
@@ -330,15 +333,19 @@ class HostTrainer:
         world, count = self.world(EVALUATION), Count(self.seeds, self.evaluation_environments)
         frames = world.reset(self._seeds(seed, iteration, EVALUATION))
         stacks = self._begin(frames).stacks
-        keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(s), iteration))(jnp.arange(seed, seed + self.seeds))
+        keys = evaluation_keys(seed, self.seeds, iteration)
         active = np.ones((self.seeds, self.evaluation_environments), bool)
+        lengths = np.zeros_like(active, int)
         row = 0
         while active.any():
             world.send(np.asarray(self._play(parameters, keys, np.int32(row), stacks)).reshape(-1))
             moves = world.receive()
             over = self._by_seed(moves.terminated | moves.truncated)
-            count.add(self._by_seed(moves.rewards), over, active)
-            active &= ~(over & (count.steps >= steps)[:, None])
+            lengths += 1
+            endless = ~over & (lengths >= MOST_EVALUATION_STEPS)
+            count.add(self._by_seed(moves.rewards), over | endless, active)
+            active &= ~(endless | (over & (count.steps >= steps)[:, None]))
+            lengths[over] = 0
             stacks = self._follow(stacks, self._by_seed(moves.frames), over)
             row += 1
         return count

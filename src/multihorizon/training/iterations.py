@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, Key, PyTree
 
 from multihorizon.agents.learner import Learner, Metrics
 from multihorizon.agents.presets import Agent
@@ -136,6 +137,17 @@ class Trainer(Protocol):
     def iterate(self, training: Any, iteration: int, seed: int, report: Report) -> tuple[Any, Outcome]: ...
 
 
+MOST_EVALUATION_STEPS = 27_000  # of an episode; one that is not over then counts as it stands
+EVALUATION_KEYS = 0x6576616C  # set apart from the keys of training, which come from the same seeds
+
+
+def evaluation_keys(seed: int, seeds: int, iteration: int) -> Key[Array, " S"]:
+    def one(seed: Int[Array, ""]) -> Key[Array, ""]:
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), EVALUATION_KEYS), iteration)
+
+    return jax.vmap(one)(jnp.arange(seed, seed + seeds))
+
+
 class NotFinite(InputError):
     """A loss was NaN or infinite; `parameters` are the last that were seen to be good."""
 
@@ -148,6 +160,12 @@ def check_finite(tally: Tally, good: PyTree[Array]) -> None:
     bad = np.asarray(tally.bad)
     if np.any(bad >= 0):
         raise NotFinite(int(bad[bad >= 0].min()), good)
+
+
+def good_copy(parameters: PyTree[Array], before: PyTree[Array] | None = None) -> PyTree[Array]:
+    """A copy to fall back on; of those before where these are not finite, though no loss has shown it yet."""
+    finite = all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(parameters))
+    return jax.tree.map(jnp.copy, parameters) if finite or before is None else before
 
 
 def mean_loss(tally: Tally) -> float | None:

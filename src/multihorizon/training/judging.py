@@ -1,5 +1,6 @@
 """A run's agent with its weights frozen: what it earns, and an episode to look at."""
 
+import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,9 @@ def _parameters(trainer: Trainer, weights: Path) -> PyTree[Array]:
     like = jax.eval_shape(jax.vmap(trainer.learner.init), jax.random.split(jax.random.key(0), trainer.seeds)).parameters
     try:
         return load_weights(weights, like)
-    except (KeyError, ValueError, OSError) as problem:
+    except FileNotFoundError:
+        raise
+    except (KeyError, ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as problem:
         raise InputError(f"{weights} does not hold the weights of this run: {problem}") from None
 
 
@@ -78,7 +81,9 @@ def watch_episode(configuration: Configuration, weights: Path, of_seed: int, see
         over = bool(moves.terminated[0] | moves.truncated[0])
         if shown:
             seen = _step(shown, np.asarray(action)[None])
-            picture = seen.finals[0] if over and seen.finals is not None else seen.frames[0]
+            picture = seen.frames[0]
+            if over:  # one that cannot show how it ended shows the next episode already
+                picture = pictures[-1] if seen.finals is None else seen.finals[0]
         last = moves.finals[0] if over and moves.finals is not None else moves.frames[0]
         pictures.append(_picture(last if picture is None else picture))
         if over:

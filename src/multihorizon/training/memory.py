@@ -1,6 +1,8 @@
 """How much memory a run takes, said and checked before it is taken."""
 
+import math
 import os
+from pathlib import Path
 
 import jax
 
@@ -18,14 +20,23 @@ def needed_bytes(trainer: Trainer) -> tuple[int, int]:
     return sizes["replay"], sum(sizes.values()) + 2 * parameters  # a gradient and the changes made of it
 
 
-def available_bytes() -> int:
+def available_bytes() -> float:
     stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
-    pages = (
-        "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
-    )  # macOS knows only the latter
-    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+    known = Path("/proc/meminfo")
+    if known.exists():  # what can be had, with what is only cached
+        line = next(line for line in known.read_text().splitlines() if line.startswith("MemAvailable"))
+        return min(int(line.split()[1]) * 1024, _left_to_container())
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _left_to_container() -> float:
+    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    if not (limit.exists() and used.exists()) or limit.read_text().strip() == "max":
+        return math.inf
+    cached = dict(line.split() for line in Path("/sys/fs/cgroup/memory.stat").read_text().splitlines())
+    return int(limit.read_text()) - int(used.read_text()) + int(cached["inactive_file"])
 
 
 def check(trainer: Trainer) -> str:

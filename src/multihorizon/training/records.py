@@ -43,6 +43,10 @@ class Records:
             self._lock.close()
             raise InputError(f"{folder} holds a run with another configuration; choose another folder with --out")
 
+    def refuse_if_finished(self) -> None:
+        if (self.folder / WEIGHTS).exists():
+            raise InputError(f"the run in {self.folder} is finished; to train longer choose another folder")
+
     def rewind(self, iterations: int) -> None:
         """Forgets what was written after the first so many iterations: it is about to be done again."""
         path = self.folder / METRICS
@@ -130,9 +134,11 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """The lines that are whole; the last may have been cut short."""
     lines = []
     if (folder / METRICS).exists():
-        for text in (folder / METRICS).read_text(encoding="utf-8").splitlines():
+        for text in (folder / METRICS).read_text(encoding="utf-8", errors="replace").splitlines():
             with contextlib.suppress(json.JSONDecodeError):
-                lines.append(json.loads(text))
+                line = json.loads(text)
+                if isinstance(line, dict) and isinstance(line.get("iteration"), int):
+                    lines.append(line)
     return lines
 
 
@@ -147,8 +153,10 @@ def newest_weights(folder: Path) -> Path:
 
 def load_weights(path: Path, like: PyTree[Any]) -> PyTree[Array]:
     """The weights of a run, in the structure of `like`."""
-    with np.load(path, allow_pickle=False) as held:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
         leaves, structure = jax.tree_util.tree_flatten_with_path(like)
-        return jax.tree_util.tree_unflatten(
-            structure, [jnp.asarray(held[jax.tree_util.keystr(key)]) for key, _ in leaves]
-        )
+        found = [jnp.asarray(held[jax.tree_util.keystr(key)]) for key, _ in leaves]
+        for one, (key, leaf) in zip(found, leaves, strict=True):
+            if one.shape != leaf.shape:
+                raise ValueError(f"{jax.tree_util.keystr(key)} has shape {one.shape}, not {leaf.shape}")
+        return jax.tree_util.tree_unflatten(structure, found)

@@ -11,7 +11,7 @@ from multihorizon.files import writable_folder
 from multihorizon.training.checkpoint import Checkpoints
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.iterations import NotFinite, Outcome, Report, Trainer
-from multihorizon.training.records import CHECKPOINTS, LATEST, WEIGHTS, Records
+from multihorizon.training.records import CHECKPOINTS, LATEST, Records
 
 Warn = Callable[[str], None]
 
@@ -53,8 +53,7 @@ def record(
 ) -> None:
     """All iterations that are left of a run in a folder, with its metrics, weights and checkpoints."""
     folder = records.folder
-    if (folder / WEIGHTS).exists():
-        raise InputError(f"the run in {folder} is finished; to train longer choose another folder")
+    records.refuse_if_finished()
     checkpoints = Checkpoints(writable_folder(folder / CHECKPOINTS), trainer.shape, configuration.checkpoint_replay)
     restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
     records.rewind(first)
