@@ -26,6 +26,7 @@ from multihorizon.agents.replay import GOES_ON, TERMINATED, TRUNCATED, Replay, R
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import at_least
 from multihorizon.training.compiling import compiled
+from multihorizon.training.count import Count
 from multihorizon.training.iterations import (
     MOST_EVALUATION_STEPS,
     Outcome,
@@ -61,21 +62,6 @@ class Streams(NamedTuple):
     stacks: Array  # the last frames along the last axis, blank before an episode's start
     actions: Int[Array, " N"]
     first: Bool[Array, " N"]
-
-
-class Count:
-    """Episodes of every seed, counted on the host. An environment that is not counted on is out of the game."""
-
-    def __init__(self, seeds: int, environments: int) -> None:
-        self._return = np.zeros((seeds, environments))
-        self.steps, self.ended, self.returns = (np.zeros(seeds, kind) for kind in (int, int, float))
-
-    def add(self, rewards: Float[np.ndarray, "S N"], over: Bool[np.ndarray, "S N"], counts: Any = True) -> None:
-        self._return += rewards
-        self.steps += (np.ones_like(over) & counts).sum(axis=1)
-        self.ended += (over & counts).sum(axis=1)
-        self.returns += np.where(over & counts, self._return, 0).sum(axis=1)
-        self._return[over] = 0
 
 
 class HostTrainer:
