@@ -12,6 +12,8 @@ from hypothesis import settings
 settings.register_profile("suite", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("suite")
 
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the same everywhere: bit for bit, and with no GPU to be found
+
 # Many tests compile the same programs: each is compiled once. The processes that share the tests inherit the folder.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     programs = tempfile.mkdtemp(prefix="multihorizon-programs-")

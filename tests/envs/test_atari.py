@@ -1,15 +1,14 @@
 """Atari against Gymnasium's own preprocessing and against the bare emulator."""
 
+import ale_py
 import cv2
 import gymnasium
 import numpy as np
 import pytest
 from scipy import stats
 
-ale_py = pytest.importorskip("ale_py")
-
-from multihorizon.envs.atari import GAMES, STICKY, Atari, rom_name  # noqa: E402
-from multihorizon.envs.vector import VectorEnvironment  # noqa: E402
+from multihorizon.envs.atari import GAMES, STICKY, Atari, rom_name
+from multihorizon.envs.vector import VectorEnvironment
 
 gymnasium.register_envs(ale_py)
 

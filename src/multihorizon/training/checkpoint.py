@@ -23,7 +23,7 @@ from multihorizon.errors import InputError
 
 PIECE_BYTES = 128 * 2**20
 KEPT = 2
-DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, OSError, NotImplementedError)
+DAMAGED = (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError)
 
 
 class Checkpoints:

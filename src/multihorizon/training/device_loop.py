@@ -32,7 +32,7 @@ from multihorizon.training.iterations import (
     evaluation_keys,
     good_copy,
     mean_loss,
-    means,
+    outcome_of,
     pace_of,
     ratios,
 )
@@ -123,20 +123,8 @@ class DeviceTrainer:
         trained = time.perf_counter() - begun
         steps = self.schedule.evaluation_steps
         evaluated = self.evaluate(training.learner.parameters, iteration, seed, steps) if steps else None
-        ended = np.zeros(self.seeds, int) if evaluated is None else np.asarray(evaluated.ended)
-        return training, Outcome(
-            iteration=iteration,
-            step=last * self.pace.steps,
-            episodes=np.asarray(training.episodes.ended).tolist(),
-            returns=ratios(training.episodes.returns, training.episodes.ended),
-            evaluation_episodes=ended.tolist(),
-            evaluation_returns=[None] * self.seeds if evaluated is None else ratios(evaluated.returns, ended),
-            updates=int(np.asarray(training.tally.updates)[0]),
-            losses=means(training.tally.losses, training.tally),
-            values=means(training.tally.values, training.tally),
-            steps_per_second=self.cycles * self.pace.steps * self.seeds / trained,
-            seconds=time.perf_counter() - begun,
-        )
+        whole = time.perf_counter() - begun
+        return training, outcome_of(self, iteration, training.tally, training.episodes, evaluated, trained, whole)
 
     def evaluate(self, parameters: PyTree[Array], iteration: int, seed: int, steps: int) -> Episodes:
         return self._evaluate(parameters, evaluation_keys(seed, self.seeds, iteration), jnp.asarray(steps))

@@ -38,7 +38,7 @@ from multihorizon.training.iterations import (
     evaluation_keys,
     good_copy,
     mean_loss,
-    means,
+    outcome_of,
     pace_of,
     ratios,
 )
@@ -211,22 +211,10 @@ class HostTrainer:
         training = training._replace(tally=tally)
         training, count = self._train(training, iteration, seed, report)
         trained = time.perf_counter() - begun
-        evaluated = Count(self.seeds, self.evaluation_environments)
-        if self.schedule.evaluation_steps:
-            evaluated = self.evaluate(training.learner.parameters, iteration, seed, self.schedule.evaluation_steps)
-        return training, Outcome(
-            iteration=iteration,
-            step=(iteration + 1) * self.cycles * self.pace.steps,
-            episodes=count.ended.tolist(),
-            returns=ratios(count.returns, count.ended),
-            evaluation_episodes=evaluated.ended.tolist(),
-            evaluation_returns=ratios(evaluated.returns, evaluated.ended),
-            updates=int(np.asarray(training.tally.updates)[0]),
-            losses=means(training.tally.losses, training.tally),
-            values=means(training.tally.values, training.tally),
-            steps_per_second=self.cycles * self.pace.steps * self.seeds / trained,
-            seconds=time.perf_counter() - begun,
-        )
+        steps = self.schedule.evaluation_steps
+        evaluated = self.evaluate(training.learner.parameters, iteration, seed, steps) if steps else None
+        whole = time.perf_counter() - begun
+        return training, outcome_of(self, iteration, training.tally, count, evaluated, trained, whole)
 
     def _train(self, training: Training, iteration: int, seed: int, report: Report) -> tuple[Training, Count]:
         world, count = self.world(TRAINING), Count(self.seeds, self.environments)

@@ -130,6 +130,8 @@ class Trainer(Protocol):
     seeds: int
     environments: int
     schedule: Schedule
+    pace: Pace
+    cycles: int  # of one iteration
 
     def init(self, seed: int) -> Any:
         """Run s of several is the same as a single run with seed + s."""
@@ -173,10 +175,32 @@ def mean_loss(tally: Tally) -> float | None:
     return float(np.asarray(tally.losses).mean()) / updates if updates else None
 
 
-def means(sums: Array, tally: Tally) -> list[list[float]]:
-    updates = int(np.asarray(tally.updates).max())
-    return (np.asarray(sums, float) / updates).tolist() if updates else []
-
-
 def ratios(sums: Any, counts: Any) -> list[float | None]:
     return [float(s / n) if n else None for s, n in zip(np.asarray(sums), np.asarray(counts), strict=True)]
+
+
+def outcome_of(
+    trainer: Trainer, iteration: int, tally: Tally, played: Any, evaluated: Any, trained_seconds: float, seconds: float
+) -> Outcome:
+    """`played` and `evaluated` count the episodes that ended, and the sums of their returns, by seed; the latter may be
+    None."""
+    updates = int(np.asarray(tally.updates).max())
+    steps = trainer.cycles * trainer.pace.steps
+    ended = np.zeros(trainer.seeds, int) if evaluated is None else np.asarray(evaluated.ended)
+
+    def means(sums: Array) -> list[list[float]]:
+        return (np.asarray(sums, float) / updates).tolist() if updates else []
+
+    return Outcome(
+        iteration=iteration,
+        step=(iteration + 1) * steps,
+        episodes=np.asarray(played.ended).tolist(),
+        returns=ratios(played.returns, played.ended),
+        evaluation_episodes=ended.tolist(),
+        evaluation_returns=[None] * trainer.seeds if evaluated is None else ratios(evaluated.returns, ended),
+        updates=updates,
+        losses=means(tally.losses),
+        values=means(tally.values),
+        steps_per_second=steps * trainer.seeds / trained_seconds,
+        seconds=seconds,
+    )
