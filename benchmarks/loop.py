@@ -1,6 +1,6 @@
 """The whole training loop in Atari: frames a second, by seeds and environments.
 
-    python benchmarks/loop.py --seeds 1 3 --envs 40 --out results/speed/loop.json
+    python benchmarks/loop.py --seeds 1 3 --envs 80 --out results/speed/loop.json
 
 Environments, copies to the device, replay, one update for every four agent steps: everything but evaluation.
 `--dopamine STEPS` also runs Dopamine's JAX Rainbow in the same process, with its own environment; how to install it is
@@ -20,6 +20,7 @@ import numpy as np
 from multihorizon.agents.presets import preset
 from multihorizon.files import write_json
 from multihorizon.training.configuration import Configuration
+from multihorizon.training.host_loop import TRAINING, HostTrainer
 from multihorizon.training.iterations import Progress, Schedule
 from multihorizon.training.worlds import trainer_of, world
 
@@ -28,32 +29,19 @@ SETTLING = 2  # the first reports of learning, which compile
 
 
 class Timed:
-    """Environments, and where the host's time goes: waiting for them, or for the device between two of their steps."""
+    """A group of environments, and how long the host waits for it."""
 
     def __init__(self, world: Any) -> None:
-        self._world = world
-        self.stepping = self.elsewhere = 0.0
-        self.rows, self._left = 0, time.perf_counter()
+        self._world, self.waited = world, 0.0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._world, name)
 
-    def send(self, actions: Any) -> None:
-        now = time.perf_counter()
-        self.elsewhere += now - self._left
-        self._world.send(actions)
-        self.stepping += time.perf_counter() - now
-
     def receive(self) -> Any:
-        now = time.perf_counter()
+        begun = time.perf_counter()
         moves = self._world.receive()
-        self._left = time.perf_counter()
-        self.stepping += self._left - now
-        self.rows += 1
+        self.waited += time.perf_counter() - begun
         return moves
-
-    def forget(self) -> None:
-        self.stepping, self.elsewhere, self.rows = 0.0, 0.0, 0
 
 
 def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str, Any]:
@@ -63,26 +51,29 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
         agent = replace(agent, replay_capacity=options.replay)
     schedule = Schedule(1, options.warm_up + options.steps, 0)
     trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, seeds, environments))
-    timed = trainer._worlds[0] = Timed(trainer.world(0))  # type: ignore[union-attr,assignment]
+    assert isinstance(trainer, HostTrainer)
+    groups = [Timed(trainer.world(TRAINING, group)) for group in range(trainer.groups)]
+    trainer._worlds |= {(TRAINING, group): timed for group, timed in enumerate(groups)}
     seen: list[Progress] = []
+    clock: list[tuple[float, float]] = []  # now, and waited for environments until now
 
     def report(progress: Progress) -> None:
         seen.append(progress)
-        if sum(p.loss is not None for p in seen) == SETTLING:
-            timed.forget()
+        if sum(p.loss is not None for p in seen) >= SETTLING:
+            clock.append((time.perf_counter(), sum(timed.waited for timed in groups)))
 
     trainer.iterate(trainer.init(0), 0, 0, report)
+    (begun, waited_before), (ended, waited) = clock[0], clock[-1]
     before = [p.steps_per_second for p in seen if p.step < options.warm_up]
     learning = [p.steps_per_second for p in seen if p.loss is not None]
-    trainer.close()  # type: ignore[union-attr]
+    trainer.close()
     return {
         "seeds": seeds,
         "environments": environments,
         "actions": trainer.learner.actions,
         "heads": len(agent.horizons),
         "frames_per_second": FRAMES * float(np.median(learning[SETTLING:])),
-        "milliseconds_of_a_row_waiting_for_environments": 1e3 * timed.stepping / max(1, timed.rows),
-        "milliseconds_of_a_row_elsewhere": 1e3 * timed.elsewhere / max(1, timed.rows),
+        "share_of_time_waiting_for_environments": (waited - waited_before) / (ended - begun),
         "steps_per_second_before_learning": float(np.median(before[1:])) if len(before) > 1 else None,
         "every_second": [FRAMES * speed for speed in learning],
     }
@@ -113,7 +104,7 @@ def main() -> None:
     parser.add_argument("--game", default="Seaquest")
     parser.add_argument("--agent", default="multi-rainbow")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--envs", type=int, nargs="+", default=[40])
+    parser.add_argument("--envs", type=int, nargs="+", default=[80])
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--warm-up", type=int, default=20_000)
     parser.add_argument("--steps", type=int, default=150_000, help="while learning, for each seed")
@@ -122,10 +113,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     results = []
-    print(
-        "| agent | seeds | envs | actions | steps/s before learning | frames/s | ms a row: environments | elsewhere |"
-    )
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+    print("| agent | seeds | envs | actions | steps/s before learning | frames/s | waiting for environments |")
+    print("|---|---|---|---|---|---|---|", flush=True)
     for seeds in options.seeds:
         for environments in options.envs:
             found = ours(options, seeds, environments)
@@ -134,13 +123,12 @@ def main() -> None:
             print(
                 f"| {options.agent}, {options.dtype} | {seeds} | {environments} | {found['actions']} | "
                 f"{f'{before:,.0f}' if before else '-'} | {found['frames_per_second']:,.0f} | "
-                f"{found['milliseconds_of_a_row_waiting_for_environments']:.2f} | "
-                f"{found['milliseconds_of_a_row_elsewhere']:.2f} |",
+                f"{100 * found['share_of_time_waiting_for_environments']:.0f}% |",
                 flush=True,
             )
     peer = dopamine(options) if options.dopamine else None
     if peer:
-        print(f"| Dopamine's Rainbow, one head | 1 | 1 | {results[0]['actions']} | | {peer:,.0f} | | |")
+        print(f"| Dopamine's Rainbow, one head | 1 | 1 | {results[0]['actions']} | | {peer:,.0f} | |")
         print(f"ours against Dopamine's: {results[0]['frames_per_second'] / peer:.2f}")
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
     write_json(

@@ -23,7 +23,7 @@ import numpy as np
 
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner
-from multihorizon.agents.networks import NATURE, Convolve
+from multihorizon.agents.networks import NATURE, convolve_for
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.discounting import hazard, paper_grid, single
@@ -39,7 +39,7 @@ class Subject:
     def __init__(self, heads: int, actions: int, seeds: int, dtype: str, capacity: int, streams: int = 40) -> None:
         horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
         agent = replace(preset("multi-rainbow"), horizons=horizons, compute_dtype=dtype)
-        self.learner = Learner(agent, actions, (84, 84, 4), NATURE, Convolve.PRODUCTS)
+        self.learner = Learner(agent, actions, (84, 84, 4), NATURE, convolve_for(jax.default_backend(), in_loop=True))
         self.shape = ReplayShape(capacity, streams, (84, 84, 1), "uint8", 4, agent.n_steps, agent.batch)
         keys = jax.random.split(jax.random.key(0), seeds)
         self.held = jax.jit(jax.vmap(lambda key: (self.learner.init(key), self._full(key))))(keys)

@@ -23,11 +23,12 @@ KEY = jax.random.key(0)
     ("side", "size", "stride"), [(84, 8, 4), (21, 4, 2), (11, 3, 1), (10, 3, 1), (13, 6, 3), (5, 4, 4)]
 )
 def test_convolutions_are_equal_however_they_are_computed(side: int, size: int, stride: int) -> None:
-    made = [Convolution(KEY, 3, 5, size, stride, how) for how in Convolve]
     x = jax.random.normal(jax.random.key(1), (side, side + 2, 3))
-    plain, products = (layer(x) for layer in made)
+    plain, products, fused = (Convolution(KEY, 3, 5, size, stride, how)(x) for how in Convolve)
     assert plain.shape == (-(-side // stride), -(-(side + 2) // stride), 5)
     np.testing.assert_allclose(plain, products, atol=1e-5)
+    np.testing.assert_array_equal(products, fused)  # sizes that no kernel is for
+    assert plain.min() == 0 < plain.max()
 
 
 def test_nature_torso_has_the_papers_shapes() -> None:
@@ -68,13 +69,26 @@ def test_a_torso_of_ones_own() -> None:
     network = make_network(KEY, lambda key, shape, convolve: Mean(), (7, 7, 3), (2, 4))
     assert network(jnp.ones((7, 7, 3))).shape == (2, 4)
     assert isinstance(cast(network, jnp.bfloat16), Network)
-    assert cast(network, jnp.bfloat16)(jnp.ones((7, 7, 3))).dtype == jnp.bfloat16
+    assert cast(network, jnp.bfloat16).heads.weight.dtype == jnp.bfloat16
+    assert cast(network, jnp.bfloat16)(jnp.ones((7, 7, 3))).dtype == jnp.float32  # not rounded
+
+
+def test_outputs_of_rounded_weights_are_not_rounded_themselves_but_their_gradients_are() -> None:
+    network = cast(make_network(KEY, MLP, (6,), (3, 2)), jnp.bfloat16)
+    x = jax.random.normal(jax.random.key(2), (5, 6))
+    features = jax.vmap(network.torso)(x.astype(jnp.bfloat16)).astype(jnp.float32)
+    exact = features @ network.heads.weight.astype(jnp.float32)
+    np.testing.assert_allclose(jax.vmap(network)(x).reshape(5, -1), exact[:, :6], rtol=1e-5, atol=1e-6)
+    gradient = jax.grad(lambda heads: jax.vmap(eqx.tree_at(lambda n: n.heads, network, heads))(x).sum())(network.heads)
+    assert gradient.weight.dtype == jnp.bfloat16
+    expected = jnp.broadcast_to(features.sum(axis=0)[:, None], (features.shape[1], 6))
+    np.testing.assert_allclose(gradient.weight[:, :6].astype(jnp.float32), expected, rtol=2e-2, atol=2e-2)
 
 
 def test_where_each_way_of_convolving_is_used() -> None:
     assert convolve_for("cpu", in_loop=False) is Convolve.PLAIN
     assert convolve_for("cpu", in_loop=True) is Convolve.PRODUCTS
-    assert convolve_for("gpu", in_loop=False) is Convolve.PRODUCTS
+    assert convolve_for("gpu", in_loop=False) is convolve_for("gpu", in_loop=True) is Convolve.FUSED
 
 
 def test_bad_input_is_said_in_words() -> None:

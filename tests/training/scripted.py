@@ -12,6 +12,7 @@ class Scripted:
     reward of a step, follow from the seed alone. Action a pays a on top."""
 
     frame_shape, frame_dtype, stack, actions = (4,), "uint8", 2, ACTIONS
+    most_steps = 12
 
     def __init__(self, count: int) -> None:
         self.count = count

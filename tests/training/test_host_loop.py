@@ -25,10 +25,22 @@ def small(name: str = "dqn", **settings: Any) -> Agent:
     return replace(classic, **({"replay_capacity": 1_200, "warm_up_steps": 120} | settings))
 
 
+class Long(Scripted):
+    """As far as is known its episodes might be so long."""
+
+    most_steps = 250
+
+
 def trainer_of(
-    agent: Agent, environments: int = 4, steps: int = 400, iterations: int = 1, seeds: int = 1, evaluation: int = 0
+    agent: Agent,
+    environments: int = 4,
+    steps: int = 400,
+    iterations: int = 1,
+    seeds: int = 1,
+    evaluation: int = 0,
+    make: type[Scripted] = Scripted,
 ) -> HostTrainer:
-    return HostTrainer(agent, Scripted, TORSO, Schedule(iterations, steps, evaluation), seeds, environments, 3)
+    return HostTrainer(agent, make, TORSO, Schedule(iterations, steps, evaluation), seeds, environments, 3)
 
 
 def after(trainer: HostTrainer, seed: int = 0, iterations: int = 1) -> tuple[Any, Outcome]:
@@ -38,12 +50,17 @@ def after(trainer: HostTrainer, seed: int = 0, iterations: int = 1) -> tuple[Any
     return training, outcome
 
 
-@pytest.mark.parametrize("environments", [1, 3, 4])
-def test_nothing_leaks_across_episodes(environments: int) -> None:
-    """Two iterations read back from replay as lists: each frame follows the one before it in the same episode of the
-    same environment, and episodes end as they did there; those under way at an iteration's end are truncated."""
-    trainer = trainer_of(small(replay_capacity=3_000), environments, steps=360)
-    training, _ = after(trainer, iterations=2)
+@pytest.mark.parametrize(("environments", "iterations"), [(1, 1), (3, 1), (4, 1), (4, 2)])
+def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> None:
+    """720 steps read back from replay as lists: each frame follows the one before it in the same episode of the same
+    environment, and episodes end as they did there. After 360 of them, in one iteration or more, the environments had
+    time for the longest of their episodes, so that those under way are truncated and others begin."""
+    make = Scripted if iterations == 1 else Long
+    most = {"most_steps": 360 // environments}
+    make = type("Timed", (make,), most)
+    trainer = trainer_of(small(replay_capacity=3_000), environments, 360 // iterations, 2 * iterations, make=make)
+    assert trainer.whole_every == iterations
+    training, _ = after(trainer, iterations=2 * iterations)
     replay = jax.tree.map(lambda x: np.asarray(x[0]), training.replay)
     cut_off = 0
     for n in range(environments):
@@ -71,13 +88,32 @@ def test_nothing_leaks_across_episodes(environments: int) -> None:
     assert cut_off == environments
 
 
+def test_an_episode_that_spans_iterations_counts_where_it_ends_and_in_full() -> None:
+    agent = small(clip_rewards=False, warm_up_steps=3_000, replay_capacity=3_000)  # never learns
+    returns, episodes = [], []
+    for iterations in (1, 3):
+        trainer = trainer_of(agent, 4, 720 // iterations, iterations, make=Long)
+        assert trainer.whole_every == (2, 5)[iterations == 3]
+        training = trainer.init(0)
+        told = []
+        for iteration in range(iterations):
+            training, outcome = trainer.iterate(training, iteration, 0, lambda progress: None)
+            told.append(outcome)
+        episodes.append(sum(one.episodes[0] for one in told))
+        returns.append(sum(one.episodes[0] * (one.returns[0] or 0) for one in told))
+    assert episodes[0] == episodes[1]
+    assert returns[0] == pytest.approx(returns[1])
+    with pytest.raises(ValueError, match="not under way here"):
+        trainer_of(agent, 4, 240, 3, make=Long).iterate(trainer.init(0), 1, 0, lambda progress: None)
+
+
 def test_rewards_belong_to_the_actions_that_earned_them() -> None:
-    trainer = trainer_of(small(clip_rewards=False), environments=3, steps=360)
+    trainer = trainer_of(small(clip_rewards=False), environments=6, steps=360)
     training, _ = after(trainer)
     replay = jax.tree.map(lambda x: np.asarray(x[0]), training.replay)
-    sent = np.stack(trainer.world(0).received)  # [T N]
-    for n in range(3):
-        at = np.arange(int(replay.written[n])) * 3 + n
+    sent = np.concatenate([trainer.world(0, group).received for group in range(2)], axis=1)  # [T N]
+    for n in range(6):
+        at = np.arange(int(replay.written[n])) * 6 + n
         steps = replay.ends[at] != FINAL
         np.testing.assert_array_equal(replay.actions[at][steps], sent[:, n])
         assert np.abs(replay.rewards[at][steps] - sent[:, n]).max() < 0.6  # its own action, and noise

@@ -16,13 +16,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_host_loop import TORSO, small, trainer_of
+from scripted import Scripted
+from test_host_loop import TORSO, Long, small, trainer_of
 
 from multihorizon.agents.presets import PRESETS, Adam
 from multihorizon.cli import main
 from multihorizon.training import checkpoint
 from multihorizon.training.checkpoint import Checkpoints
 from multihorizon.training.configuration import Configuration, plain, restored
+from multihorizon.training.host_loop import HostTrainer
 from multihorizon.training.iterations import Schedule
 from multihorizon.training.records import Records, load_weights, read_configuration, read_metrics
 from multihorizon.training.run import record
@@ -39,9 +41,11 @@ def equal(a: Any, b: Any) -> bool:
     return all(np.array_equal(data(x), data(y)) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 
 
-def configured(iterations: int = 3, **settings: Any) -> tuple[Any, Configuration]:
+def configured(
+    iterations: int = 3, make: type[Scripted] = Scripted, **settings: Any
+) -> tuple[HostTrainer, Configuration]:
     agent = small(target_period_steps=80)
-    trainer = trainer_of(agent, steps=200, iterations=iterations, evaluation=30)
+    trainer = trainer_of(agent, steps=200, iterations=iterations, evaluation=30, make=make)
     given = {"checkpoint_minutes": 0.0} | settings
     configuration = Configuration(agent, "scripted", TORSO, trainer.schedule, 0, 1, 4, 3, **given)
     return trainer, configuration
@@ -97,6 +101,21 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(tmp_path: Path) -> N
     assert list((tmp_path / "stopped/events").iterdir())
     with pytest.raises(ValueError, match="is finished"):
         run(tmp_path / "stopped")
+
+
+def test_checkpoints_wait_until_nothing_is_under_way(tmp_path: Path) -> None:
+    """Where episodes may take longer than an iteration."""
+    run(tmp_path / "whole", iterations=6, make=Long)
+    for stop_after in (3, 5):
+        folder = tmp_path / f"stopped-{stop_after}"
+        run(folder, stop_after, iterations=6, make=Long)
+        found = [path.name[:16] for path in (folder / "checkpoints").iterdir()]
+        assert found == [] if stop_after < 5 else ["iteration-000005"]
+        run(folder, iterations=6, make=Long)
+        assert lines(tmp_path / "whole") == lines(folder)
+        whole, stopped = weights(tmp_path / "whole"), weights(folder)
+        for name, value in whole.items():
+            np.testing.assert_array_equal(value, stopped[name])
 
 
 def test_replay_can_be_left_out_and_is_then_filled_anew(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class Learner:
 
     def values(self, parameters: PyTree[Array], observation: Array) -> Float[Array, "H A"]:
         """Q of every horizon and action for one observation."""
-        return self.agent.loss.values(self.network(parameters)(observation).astype(jnp.float32))
+        return self.agent.loss.values(self.network(parameters)(observation))
 
     def act(
         self, parameters: PyTree[Array], key: Key[Array, ""], observation: Array, epsilon: Float[Array, ""]
@@ -81,8 +81,8 @@ class Learner:
     ) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
         """The loss of each head on one transition, and its value of the action taken."""
         loss = self.agent.loss
-        output = self.network(parameters)(transition.observation).astype(jnp.float32)
-        ahead = self.network(target)(transition.next_observation).astype(jnp.float32)
+        output = self.network(parameters)(transition.observation)
+        ahead = self.network(target)(transition.next_observation)
         choosing = self.values(parameters, transition.next_observation) if self.agent.double_q else loss.values(ahead)
         losses = loss.losses(
             output,

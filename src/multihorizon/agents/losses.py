@@ -32,6 +32,12 @@ class Loss(Protocol):
         """Against the target `returns` + `bootstraps` · (value of `next_actions` in `next_output`)."""
 
 
+def _taken(output: Float[Array, "H A *Z"], action: Int[Array, ""]) -> Float[Array, "H *Z"]:
+    """Of one action. A sum over all, of which the others count nothing, since the gradient of a choice is scattered."""
+    is_taken = (jnp.arange(output.shape[1]) == action).reshape(-1, *[1] * (output.ndim - 2))
+    return jnp.where(is_taken, output, jnp.zeros((), output.dtype)).sum(axis=1)
+
+
 @dataclass(frozen=True)
 class Huber:
     """Temporal-difference learning with the Huber loss (DQN)."""
@@ -52,7 +58,7 @@ class Huber:
         next_actions: Int[Array, " H"],
     ) -> Float[Array, " H"]:
         ahead = jnp.take_along_axis(next_output, next_actions[:, None], axis=1)[:, 0]
-        error = output[:, action] - jax.lax.stop_gradient(returns + bootstraps * ahead)
+        error = _taken(output, action) - jax.lax.stop_gradient(returns + bootstraps * ahead)
         size = jnp.abs(error)
         return jnp.where(size <= 1, 0.5 * error**2, size - 0.5)
 
@@ -91,7 +97,7 @@ class Categorical:
     ) -> Float[Array, " H"]:
         ahead = jnp.take_along_axis(next_output, next_actions[:, None, None], axis=1)[:, 0]  # [H Z]
         target = jax.vmap(self.project)(returns, bootstraps, jax.nn.softmax(ahead))
-        log_probabilities = jax.nn.log_softmax(output[:, action])
+        log_probabilities = jax.nn.log_softmax(_taken(output, action))
         return -jnp.sum(jax.lax.stop_gradient(target) * log_probabilities, axis=-1)
 
     def project(

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from multihorizon.agents import fused_convolution
 from multihorizon.errors import InputError
 
 
@@ -23,11 +24,14 @@ class Convolve(Enum):
     """How a convolution is computed: the same weights and results, but not the same speed everywhere."""
 
     PLAIN = "XLA's convolution: fastest on a CPU, except inside compiled loops, where it has no threads"
-    PRODUCTS = "patches gathered and one matrix product: fastest on a GPU, in loops and over vmapped seeds"
+    PRODUCTS = "patches gathered and one matrix product: fastest in loops on a CPU, and fast everywhere"
+    FUSED = "one kernel of ours for a GPU, where the sizes fit it; products where they do not"
 
 
 def convolve_for(backend: str, in_loop: bool) -> Convolve:
-    return Convolve.PLAIN if backend == "cpu" and not in_loop else Convolve.PRODUCTS
+    if backend == "gpu":
+        return Convolve.FUSED
+    return Convolve.PRODUCTS if in_loop or backend != "cpu" else Convolve.PLAIN
 
 
 def _uniform(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
@@ -47,8 +51,20 @@ class Dense(eqx.Module):
         return x @ self.weight + self.bias
 
 
+@jax.custom_jvp
+def product_in_full(x: Float[Array, " I"], weight: Float[Array, "I O"]) -> Float[Array, " O"]:
+    """A product in float32 of whatever type. Its gradients are of the type that is computed with."""
+    return jnp.dot(x, weight, preferred_element_type=jnp.float32)
+
+
+@product_in_full.defjvp
+def _product_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    (x, weight), (dx, dweight) = primals, tangents
+    return product_in_full(x, weight), (dx @ weight + x @ dweight).astype(jnp.float32)
+
+
 class Convolution(eqx.Module):
-    """A square kernel whose size is a multiple of its stride, with SAME padding."""
+    """A square kernel whose size is a multiple of its stride, with SAME padding, and a ReLU."""
 
     weight: Float[Array, "k k I O"]
     bias: Float[Array, " O"]
@@ -63,12 +79,11 @@ class Convolution(eqx.Module):
         self.stride, self.convolve = stride, convolve
 
     def __call__(self, x: Float[Array, "h w I"]) -> Float[Array, "h2 w2 O"]:
-        if self.convolve is Convolve.PRODUCTS:
-            return self._products(x) + self.bias
-        out = jax.lax.conv_general_dilated(
-            x[None], self.weight, (self.stride, self.stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-        )
-        return out[0] + self.bias
+        if self.convolve is Convolve.PLAIN:
+            return jax.nn.relu(fused_convolution.plain(x, self.weight, self.stride) + self.bias)
+        if self.convolve is Convolve.FUSED and fused_convolution.fits(self.weight.shape):
+            return fused_convolution.convolve_and_rectify(x, self.weight, self.bias, self.stride)
+        return jax.nn.relu(self._products(x) + self.bias)
 
     def _products(self, x: Float[Array, "h w I"]) -> Float[Array, "h2 w2 O"]:
         height, width, channels = x.shape
@@ -163,7 +178,7 @@ class _Convolutional(eqx.Module):
 
     def __call__(self, x: Float[Array, "h w c"]) -> Float[Array, " F"]:
         for layer in self.layers:
-            x = jax.nn.relu(layer(x))
+            x = layer(x)
         return jax.nn.relu(self.hidden(x.reshape(-1)))
 
 
@@ -220,7 +235,8 @@ LANES = 8  # of a matrix product on a GPU: XLA would copy a larger matrix into o
 
 
 class Network(eqx.Module):
-    """Outputs [H A], or [H A Z] where the loss has atoms."""
+    """Outputs [H A], or [H A Z] where the loss has atoms: in float32, since rounded ones would blur the small
+    differences between actions."""
 
     torso: Any
     heads: Dense
@@ -230,7 +246,8 @@ class Network(eqx.Module):
         dtype = self.heads.weight.dtype
         scale = 1 / 255 if observation.dtype == jnp.uint8 else 1.0
         features = self.torso(observation.astype(dtype) * jnp.asarray(scale, dtype))
-        return self.heads(features)[: math.prod(self.output_shape)].reshape(self.output_shape)
+        outputs = product_in_full(features, self.heads.weight) + self.heads.bias.astype(jnp.float32)
+        return outputs[: math.prod(self.output_shape)].reshape(self.output_shape)
 
 
 def make_network(

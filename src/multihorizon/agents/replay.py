@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
+from multihorizon.agents import fused_replay
 from multihorizon.errors import InputError
 
 GOES_ON, TERMINATED, TRUNCATED, FINAL = range(4)  # what a row's step did to its episode; FINAL rows are no steps
@@ -31,13 +32,13 @@ class Transition(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """One step of every stream, to be stored."""
+    """One step of some streams, to be stored."""
 
-    frame: Array  # [N ...]
-    action: Int[Array, " N"]
-    reward: Float[Array, " N"]
-    end: UInt8[Array, " N"]
-    first: Bool[Array, " N"]  # is this frame the first of its episode?
+    frame: Array  # [m ...]
+    action: Int[Array, " m"]
+    reward: Float[Array, " m"]
+    end: UInt8[Array, " m"]
+    first: Bool[Array, " m"]  # is this frame the first of its episode?
 
 
 class Replay(NamedTuple):
@@ -116,22 +117,26 @@ def init(shape: ReplayShape) -> Replay:
     )
 
 
-def add(shape: ReplayShape, replay: Replay, rows: Rows) -> Replay:
-    """Writes a step of every stream."""
-    return _write(shape, replay, rows, jnp.ones(shape.streams, bool))
+def add(shape: ReplayShape, replay: Replay, rows: Rows, first: Int[Array, ""] | int = 0) -> Replay:
+    """Writes a step of all streams, or of as many as there are rows, from stream `first` on."""
+    return _write(shape, replay, rows, jnp.ones(rows.frame.shape[0], bool), first)
 
 
-def add_finals(shape: ReplayShape, replay: Replay, frames: Array, truncated: Bool[Array, " N"]) -> Replay:
-    """Writes the frames [N ...] that episodes were cut off at, to those streams alone in which one was."""
-    none = jnp.zeros(shape.streams)
-    rows = Rows(frames, none.astype(int), none, jnp.full(shape.streams, FINAL, jnp.uint8), none.astype(bool))
-    return _write(shape, replay, rows, truncated)
+def add_finals(
+    shape: ReplayShape, replay: Replay, frames: Array, truncated: Bool[Array, " m"], first: Int[Array, ""] | int = 0
+) -> Replay:
+    """Writes the frames [m ...] that episodes were cut off at, to those streams alone in which one was."""
+    none = jnp.zeros(frames.shape[0])
+    rows = Rows(frames, none.astype(int), none, jnp.full(frames.shape[0], FINAL, jnp.uint8), none.astype(bool))
+    return _write(shape, replay, rows, truncated, first)
 
 
-def _write(shape: ReplayShape, replay: Replay, rows: Rows, which: Bool[Array, " N"]) -> Replay:
+def _write(
+    shape: ReplayShape, replay: Replay, rows: Rows, which: Bool[Array, " m"], first: Int[Array, ""] | int
+) -> Replay:
     """Writes a row to some streams, and makes the one n steps before it, whose return is now known, ready to sample."""
-    streams = jnp.arange(shape.streams)
-    row = replay.written % shape.rows
+    streams = first + jnp.arange(rows.frame.shape[0])
+    row = replay.written[streams] % shape.rows
     before = replay.ages[((row - 1) % shape.rows) * shape.streams + streams]
     age = jnp.where(rows.first, 0, jnp.minimum(before, OLDEST - 1) + 1)
     nowhere = shape.rows * shape.streams
@@ -146,13 +151,13 @@ def _write(shape: ReplayShape, replay: Replay, rows: Rows, which: Bool[Array, " 
         rewards=write(replay.rewards, rows.reward),
         ends=write(replay.ends, rows.end),
         ages=write(replay.ages, age),
-        written=replay.written + which,
+        written=replay.written.at[streams].add(which),
     )
     # This row's return is not known yet, and the oldest rows have lost frames of their stacks.
-    lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k N]
+    lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k m]
     ready = (row - shape.n_steps) % shape.rows
     is_step = replay.ends[ready * shape.streams + streams] != FINAL
-    known = jnp.where(is_step & (replay.written > shape.n_steps), replay.largest_priority, 0.0)
+    known = jnp.where(is_step & (replay.written[streams] > shape.n_steps), replay.largest_priority, 0.0)
     changed = jnp.concatenate([lost, ready[None]])
     priorities = jnp.concatenate([jnp.zeros(lost.shape), known[None]])
     blocks = jnp.where(which, changed // shape.rows_per_block, shape.blocks).reshape(-1)
@@ -171,22 +176,31 @@ def _prioritise(
 
 def sample(shape: ReplayShape, replay: Replay, key: Key[Array, ""]) -> Samples:
     """A batch, each with a chance in proportion to its priority: one draw from each of B equal parts of the whole."""
-    block_key, leaf_key = jax.random.split(key)
-    parts = (jnp.arange(shape.batch) + jax.random.uniform(block_key, (shape.batch,))) / shape.batch
-    blocks = _search(jnp.cumsum(replay.block_sums)[None], parts[:, None])
-    inside = jnp.cumsum(
-        replay.priorities[blocks], axis=1
-    )  # a draw of its own within the block: floats run out of digits
-    leaves = _search(inside, jax.random.uniform(leaf_key, (shape.batch, 1)))
-    indices = blocks * replay.priorities.shape[1] + leaves
+    draws = jax.random.uniform(key, (2, shape.batch))
+    parts = (jnp.arange(shape.batch) + draws[0]) / shape.batch
+    draw = fused_replay.draw if jax.default_backend() == "gpu" else _draw
+    indices, priorities = draw(replay.priorities, replay.block_sums, parts, draws[1])
     transitions = jax.vmap(lambda index: _transition(shape, replay, index))(indices)
-    return Samples(transitions, indices, replay.priorities[blocks, leaves])
+    return Samples(transitions, indices, priorities)
+
+
+def _draw(
+    priorities: Float[Array, "blocks width"],
+    block_sums: Float[Array, " blocks"],
+    parts: Float[Array, " B"],
+    within: Float[Array, " B"],
+) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
+    """The indices at shares `parts` of the sum of all, and then, since floats run out of digits, at shares `within`
+    their blocks; their priorities."""
+    blocks = _search(jnp.cumsum(block_sums)[None], parts[:, None])
+    leaves = _search(jnp.cumsum(priorities[blocks], axis=1), within[:, None])
+    return blocks * priorities.shape[1] + leaves, priorities[blocks, leaves]
 
 
 def _search(sums: Float[Array, "#B width"], share: Float[Array, "B 1"]) -> Int[Array, " B"]:
     """The first entry whose running sum exceeds a share of the whole: never one that adds nothing to it."""
     whole = sums[:, -1:]
-    return jnp.sum(sums <= jnp.minimum(share * whole, whole * (1 - 2e-7)), axis=1)
+    return jnp.sum(sums <= jnp.minimum(share * whole, whole * fused_replay.ALMOST), axis=1)
 
 
 def _transition(shape: ReplayShape, replay: Replay, index: Int[Array, ""]) -> Transition:
@@ -220,10 +234,14 @@ def reprioritise(
     shape: ReplayShape, replay: Replay, indices: Int[Array, " B"], priorities: Float[Array, " B"]
 ) -> Replay:
     """New priorities of sampled transitions; of one that is no longer held, none."""
-    width = replay.priorities.shape[1]
-    blocks, leaves = indices // width, indices % width
-    kept = jnp.where(replay.priorities[blocks, leaves] > 0, priorities, 0.0)
-    replay = _prioritise(replay, blocks, leaves, kept)
+    if jax.default_backend() == "gpu":
+        written, sums = fused_replay.write(replay.priorities, replay.block_sums, indices, priorities)
+        replay = replay._replace(priorities=written, block_sums=sums)
+    else:
+        width = replay.priorities.shape[1]
+        blocks, leaves = indices // width, indices % width
+        kept = jnp.where(replay.priorities[blocks, leaves] > 0, priorities, 0.0)
+        replay = _prioritise(replay, blocks, leaves, kept)
     return replay._replace(largest_priority=jnp.maximum(replay.largest_priority, priorities.max()))
 
 

@@ -61,7 +61,7 @@ class Atari:
         except ImportError:
             raise InputError("Atari needs ale-py: pip install 'multihorizon[atari]'") from None
         ALEInterface.setLoggerMode(LoggerMode.Error)
-        self.count = count
+        self.count, self.most_steps = count, max_episode_frames // FRAMES_PER_STEP
         self.frame_shape = (210, 160, 3) if in_colour else (84, 84, 1)  # colour is for people to look at
         environments: Any = AtariVectorEnv(
             game=rom_name(game),

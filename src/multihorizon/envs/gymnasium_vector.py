@@ -34,6 +34,7 @@ class Gymnasium:
                 f"observations must be vectors, images or Discrete, but {name} has {observed}; "
                 "gymnasium.wrappers.FlattenObservation makes vectors"
             )
+        self.most_steps = getattr(self._environments.envs[0].spec, "max_episode_steps", None) or 0
         self.frame_shape = tuple(observed.shape)
         self.frame_dtype = "uint8" if observed.dtype == np.uint8 else "float32"
         self._sent: Any = None

@@ -39,6 +39,10 @@ class VectorEnvironment(Protocol):
     def stack(self) -> int:
         """How many frames make an observation, along the last axis."""
 
+    @property
+    def most_steps(self) -> int:
+        """Of an episode; 0 where nothing is known."""
+
     def reset(self, seeds: Int[np.ndarray, " M"]) -> Shaped[np.ndarray, "M ..."]:
         """Begins new episodes, which the seeds fix, and gives their first frames."""
 

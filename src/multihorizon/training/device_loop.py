@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Int, Key, PyTree
 
 from multihorizon.agents import replay as replays
@@ -31,6 +30,7 @@ from multihorizon.training.iterations import (
     check_finite,
     evaluation_keys,
     good_copy,
+    held_steps,
     mean_loss,
     outcome_of,
     pace_of,
@@ -70,6 +70,7 @@ class DeviceTrainer:
         self.environments = environments
         self.pace = pace_of(agent, environments)
         self.cycles = self.pace.cycles(schedule.training_steps)
+        self.whole_every = 1
         shape = tuple(environment.observation_shape)
         convolve = convolve_for(jax.default_backend(), in_loop=True)
         self.learner = Learner(agent, environment.actions, shape, torso, convolve)
@@ -98,7 +99,7 @@ class DeviceTrainer:
         tally, episodes = jax.vmap(lambda _: self._nothing())(jnp.arange(self.seeds))
         training = training._replace(tally=tally, episodes=episodes)
         cycle, last = iteration * self.cycles, (iteration + 1) * self.cycles
-        learns_from = self.pace.learns_from(cycle, int(np.asarray(training.replay.written).min()))
+        learns_from = self.pace.learns_from(cycle, held_steps(training.replay))
         piece, good = max(1, self.cycles // 20), None
         while cycle < last:
             learning = cycle >= learns_from

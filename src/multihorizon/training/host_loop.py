@@ -1,31 +1,30 @@
 """Training in environments that step on the CPU while the device learns. Nothing here knows of Atari.
 
-Every row is a step of every environment. With several environments, the updates that a row has earned are handed to the
-device after its actions, so that learning and the environments' next step go on at once. With one, they come before the
-next action, as in the paper. The environments' state cannot be saved, so that every iteration begins new episodes, and
-those under way at its end are cut off there, as by a time limit.
+Environments step in turns: one half of them, while what came of the other half's steps is stored and its next actions
+are chosen; an odd number steps all at once. The updates that a turn has earned are handed to the device after its
+actions, so that environments and device never wait for each other. With one environment they come before the next
+action, as in the paper. The environments' state cannot be saved, so that every few iterations all begin new episodes,
+and those under way are cut off there, as by a time limit.
 """
 
 import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Int, Key, PyTree
 
 from multihorizon.agents import replay as replays
-from multihorizon.agents.learner import Learner, LearnerState
+from multihorizon.agents.learner import Learner
 from multihorizon.agents.networks import Torso, convolve_for
 from multihorizon.agents.presets import Agent
-from multihorizon.agents.replay import GOES_ON, TERMINATED, TRUNCATED, Replay, ReplayShape, Rows
+from multihorizon.agents.replay import GOES_ON, TERMINATED, TRUNCATED, ReplayShape
 from multihorizon.envs.vector import Moves, VectorEnvironment
-from multihorizon.errors import at_least
-from multihorizon.training.compiling import compiled
+from multihorizon.errors import InputError, at_least
 from multihorizon.training.count import Count
 from multihorizon.training.iterations import (
     MOST_EVALUATION_STEPS,
@@ -37,31 +36,24 @@ from multihorizon.training.iterations import (
     check_finite,
     evaluation_keys,
     good_copy,
+    held_steps,
     mean_loss,
     outcome_of,
     pace_of,
     ratios,
 )
+from multihorizon.training.turns import Programs, Streams, Training
 
 SECONDS_BETWEEN_REPORTS = 1.0
 TRAINING, EVALUATION = range(2)  # phases of an iteration, each with seeds of its own
 
 
-class Training(NamedTuple):
-    """The whole state of one seed between two iterations."""
+class Running(NamedTuple):
+    """What is under way between two iterations."""
 
-    replay: Replay
-    learner: LearnerState
-    key: Key[Array, ""]
-    tally: Tally
-
-
-class Streams(NamedTuple):
-    """What the device knows of the environments [N] between two steps."""
-
-    stacks: Array  # the last frames along the last axis, blank before an episode's start
-    actions: Int[Array, " N"]
-    first: Bool[Array, " N"]
+    iteration: int  # that goes on with it
+    streams: list[Streams]  # by group
+    counted: Count
 
 
 class HostTrainer:
@@ -81,15 +73,20 @@ class HostTrainer:
         self.agent, self.schedule, self.make = agent, schedule, make
         self.seeds = at_least("the number of seeds", seeds, 1)
         self.environments = environments
-        self.pace = pace_of(agent, environments)
+        self.groups = 1 if environments % 2 else 2
+        self.at_once = environments // self.groups
+        self.pace = pace_of(agent, environments, self.at_once)
         self.cycles = self.pace.cycles(schedule.training_steps)
         self.overlaps = environments > 1
         self.evaluation_environments = at_least("the number of evaluation environments", evaluation_environments, 1)
-        self._worlds: dict[int, VectorEnvironment] = {}
+        self._worlds: dict[tuple[int, int], VectorEnvironment] = {}
+        self._running: Running | None = None
         # Handing a thousand kernels to a GPU takes milliseconds, in which the environments should not wait.
         self._teacher = ThreadPoolExecutor(1)
         world = self.world(TRAINING)
         self.frame_shape = tuple(world.frame_shape)
+        # Every environment has time for its longest episode before it has to begin a new one.
+        self.whole_every = max(1, -(-environments * world.most_steps // (self.cycles * self.pace.steps)))
         observed = (*self.frame_shape[:-1], self.frame_shape[-1] * world.stack)
         on_cpu = jax.default_backend() == "cpu"
         convolve = convolve_for(jax.default_backend(), in_loop=seeds > 1)
@@ -106,24 +103,14 @@ class HostTrainer:
             agent.n_steps,
             agent.batch,
         )
-        acting, turning = (0, 0, 0, None), (0, 0, 0, 0, None, 0, 0)
-        self._act = compiled(jax.vmap(partial(self._act_one, random=False), acting), donate_argnums=2)
-        self._wander = compiled(jax.vmap(partial(self._act_one, random=True), acting), donate_argnums=2)
-        self._observe = compiled(jax.vmap(self._observe_one), donate_argnums=(0, 1))
-        self._turn = compiled(jax.vmap(partial(self._turn_one, random=False), turning), donate_argnums=(2, 3))
-        self._wandering_turn = compiled(jax.vmap(partial(self._turn_one, random=True), turning), donate_argnums=(2, 3))
-        self._add_finals = compiled(jax.vmap(partial(replays.add_finals, self.shape)), donate_argnums=0)
-        self._learn = compiled(jax.vmap(self._learn_one, (0, None)), donate_argnums=0)
-        self._copy_target = compiled(jax.vmap(self.learner.copy_target), donate_argnums=0)
-        self._play = compiled(jax.vmap(self._play_one, (0, 0, None, 0)))
-        self._follow = compiled(jax.vmap(jax.vmap(follow)))
+        self.programs = Programs(agent, self.learner, self.shape, self.updates_at_once)
 
-    def world(self, phase: int) -> VectorEnvironment:
+    def world(self, phase: int, group: int = 0) -> VectorEnvironment:
         """The environments of all seeds, made when they are first needed."""
-        if phase not in self._worlds:
-            count = (self.environments, self.evaluation_environments)[phase]
-            self._worlds[phase] = self.make(self.seeds * count)
-        return self._worlds[phase]
+        if (phase, group) not in self._worlds:
+            count = (self.at_once, self.evaluation_environments)[phase]
+            self._worlds[phase, group] = self.make(self.seeds * count)
+        return self._worlds[phase, group]
 
     def close(self) -> None:
         for world in self._worlds.values():
@@ -140,69 +127,6 @@ class HostTrainer:
         tally = Tally.none(len(self.agent.horizons))
         return Training(replays.init(self.shape), self.learner.init(network_key), key, tally)
 
-    # One seed's part of a row, as pure functions.
-
-    def _act_one(
-        self, parameters: PyTree[Array], key: Key[Array, ""], streams: Streams, step: Int[Array, ""], random: bool
-    ) -> tuple[Key[Array, ""], Streams]:
-        key, act_key = jax.random.split(key)
-        if random:
-            actions = jax.random.randint(act_key, streams.actions.shape, 0, self.learner.actions)
-        else:
-            epsilon = self.agent.epsilon.at(step, self.agent.warm_up_steps)
-            actions = self._chosen(parameters, act_key, streams.stacks, epsilon)
-        return key, streams._replace(actions=actions)
-
-    def _chosen(
-        self, parameters: PyTree[Array], key: Key[Array, ""], stacks: Array, epsilon: Float[Array, ""]
-    ) -> Int[Array, " N"]:
-        keys = jax.random.split(key, stacks.shape[0])
-        return jax.vmap(partial(self.learner.act, parameters), (0, 0, None))(keys, stacks, epsilon)
-
-    def _observe_one(
-        self, replay: Replay, streams: Streams, frames: Array, told: Float[Array, "N 2"]
-    ) -> tuple[Replay, Streams]:
-        """Stores a step, whose action was chosen before: its frames, and the rewards and ends that came of it."""
-        rewards, ends = told[:, 0], told[:, 1].astype(jnp.uint8)
-        if self.agent.clip_rewards:
-            rewards = jnp.clip(rewards, -1, 1)
-        latest = streams.stacks[..., -self.frame_shape[-1] :]
-        replay = replays.add(self.shape, replay, Rows(latest, streams.actions, rewards, ends, streams.first))
-        first = ends != GOES_ON
-        return replay, Streams(jax.vmap(follow)(streams.stacks, frames, first), streams.actions, first)
-
-    def _turn_one(
-        self,
-        parameters: PyTree[Array],
-        key: Key[Array, ""],
-        replay: Replay,
-        streams: Streams,
-        step: Int[Array, ""],
-        frames: Array,
-        told: Float[Array, "N 2"],
-        random: bool,
-    ) -> tuple[Key[Array, ""], Replay, Streams]:
-        """Stores a step and chooses the next action, where nothing is learned in between."""
-        replay, streams = self._observe_one(replay, streams, frames, told)
-        key, streams = self._act_one(parameters, key, streams, step, random)
-        return key, replay, streams
-
-    def _learn_one(self, training: Training, update: Int[Array, ""]) -> Training:
-        def one(training: Training, update: Int[Array, ""]) -> tuple[Training, None]:
-            key, learn_key = jax.random.split(training.key)
-            learner, replay, metrics = self.learner.learn(self.shape, training.learner, training.replay, learn_key)
-            return Training(replay, learner, key, training.tally.add(update, metrics)), None
-
-        if self.updates_at_once == 1:
-            return one(training, update)[0]
-        return jax.lax.scan(one, training, update + jnp.arange(self.updates_at_once))[0]
-
-    def _play_one(
-        self, parameters: PyTree[Array], key: Key[Array, ""], row: Int[Array, ""], stacks: Array
-    ) -> Int[Array, " N"]:
-        epsilon = jnp.asarray(self.agent.epsilon.evaluation)
-        return self._chosen(parameters, jax.random.fold_in(key, row), stacks, epsilon)
-
     # An iteration, on the host.
 
     def iterate(self, training: Training, iteration: int, seed: int, report: Report) -> tuple[Training, Outcome]:
@@ -217,54 +141,79 @@ class HostTrainer:
         return training, outcome_of(self, iteration, training.tally, count, evaluated, trained, whole)
 
     def _train(self, training: Training, iteration: int, seed: int, report: Report) -> tuple[Training, Count]:
-        world, count = self.world(TRAINING), Count(self.seeds, self.environments)
-        streams = self._begin(world.reset(self._seeds(seed, iteration, TRAINING)))
-        first, rows = iteration * self.cycles, self.cycles * self.pace.rows
-        learns_from = self.pace.learns_from(first, int(np.asarray(training.replay.written).min()))
-        due: int | None = None  # the cycle whose updates were earned and are not yet handed to the device
-        good = good_copy(training.learner.parameters)
-        reported, reported_row = time.perf_counter(), 0
+        worlds = [self.world(TRAINING, group) for group in range(self.groups)]
+        first, turns = iteration * self.cycles, self.cycles * self.pace.rows
+        learns_from = self.pace.learns_from(first, held_steps(training.replay))
         step = first * self.pace.steps
-        training, streams = self._choose(training, streams, step)
-        for row in range(rows):
-            learning: Future[Training] | None = None
-            if self.overlaps and due is not None:
-                learning, due = self._teacher.submit(self._update, training, due), None
-            world.send(np.asarray(streams.actions).reshape(-1))  # waits for the actions, not for the updates
-            moves = world.receive()
+        ends = (iteration + 1) % self.whole_every == 0 or iteration + 1 == self.schedule.iterations
+        training, streams, count = self._under_way(training, iteration, seed, step)
+        for world, chosen in zip(worlds, streams, strict=True):
+            world.send(np.asarray(chosen.actions).reshape(-1))
+        learning: Future[Training] | None = None
+        good = good_copy(training.learner.parameters)
+        reported, reported_turn = time.perf_counter(), 0
+        for turn in range(turns):
+            group, is_last = turn % self.groups, turn + self.groups >= turns
+            cuts = is_last and ends
+            moves = worlds[group].receive()
             if learning is not None:
-                training = learning.result()
-            step += self.environments
-            training, streams = self._store(training, streams, moves, count, step, is_last=row == rows - 1)
-            cycle, place = divmod(row, self.pace.rows)
+                training, learning = learning.result(), None
+            step += self.at_once
+            training, streams[group] = self._store(training, streams[group], moves, count, step, group, cuts)
+            cycle, place = divmod(turn, self.pace.rows)
             if place == self.pace.rows - 1 and first + cycle >= learns_from:
-                due = first + cycle
+                if self.overlaps:
+                    learning = self._teacher.submit(self._update, training, first + cycle)
+                else:
+                    training = self._update(training, first + cycle)
             if not self.overlaps:
-                if due is not None:
-                    training, due = self._update(training, due), None
-                training, streams = self._choose(training, streams, step)
+                training, streams[group] = self._choose(training, streams[group], step)
+            if not is_last:  # waits for the actions, not for the updates
+                worlds[group].send(np.asarray(streams[group].actions).reshape(-1))
             now = time.perf_counter()
             if now - reported > SECONDS_BETWEEN_REPORTS:
+                if learning is not None:
+                    training, learning = learning.result(), None
                 check_finite(training.tally, good)
                 good = good_copy(training.learner.parameters, good)
-                speed = (row + 1 - reported_row) * self.environments * self.seeds / (now - reported)
+                speed = (turn + 1 - reported_turn) * self.at_once * self.seeds / (now - reported)
                 epsilon = float(self.agent.epsilon.at(jnp.asarray(step), self.agent.warm_up_steps))
                 report(Progress(step, ratios(count.returns, count.ended), mean_loss(training.tally), epsilon, speed))
-                reported, reported_row = time.perf_counter(), row + 1
-        if due is not None:
-            training = self._update(training, due)
+                reported, reported_turn = time.perf_counter(), turn + 1
+        if learning is not None:
+            training = learning.result()
         check_finite(training.tally, good)
+        self._running = None if ends else Running(iteration + 1, streams, count)
         return training, count
+
+    def _under_way(
+        self, training: Training, iteration: int, seed: int, step: int
+    ) -> tuple[Training, list[Streams], Count]:
+        """The episodes that an iteration goes on with, and the actions that come next in them."""
+        if iteration % self.whole_every:
+            if self._running is None or self._running.iteration != iteration:
+                raise InputError(f"iteration {iteration} goes on with episodes that are not under way here")
+            self._running.counted.forget()
+            return training, self._running.streams, self._running.counted
+        seeds, streams = self._by_seed(self._seeds(seed, iteration, TRAINING)), []
+        for group in range(self.groups):
+            begun = self._begin(self.world(TRAINING, group).reset(seeds[:, self._of(group)].reshape(-1)))
+            training, chosen = self._choose(training, begun, step)
+            streams.append(chosen)
+        return training, streams, Count(self.seeds, self.environments)
+
+    def _of(self, group: int) -> slice:
+        return slice(group * self.at_once, (group + 1) * self.at_once)
 
     def _begin(self, frames: Any) -> Streams:
         frames = jnp.asarray(self._by_seed(frames))
         blank = jnp.zeros((*frames.shape[:-1], self.frame_shape[-1] * self.shape.stack), frames.dtype)
         first = jnp.ones(frames.shape[:2], bool)
-        return Streams(self._follow(blank, frames, first), jnp.zeros(frames.shape[:2], jnp.int32), first)
+        return Streams(self.programs.follow(blank, frames, first), jnp.zeros(frames.shape[:2], jnp.int32), first)
 
     def _choose(self, training: Training, streams: Streams, step: int) -> tuple[Training, Streams]:
         """Before the first update every action is random, and the network is left in peace."""
-        choose = self._wander if step < self.agent.warm_up_steps else self._act
+        choose = self.programs.wander if step < self.agent.warm_up_steps else self.programs.act
         key, streams = choose(training.learner.computed_with, training.key, streams, np.int32(step))
         return training._replace(key=key), streams
 
@@ -272,18 +221,19 @@ class HostTrainer:
         """The updates that a cycle has earned."""
         update = (cycle - self.pace.warm_up) * self.pace.updates
         for done in range(0, self.pace.updates, self.updates_at_once):
-            training = self._learn(training, np.int32(update + done))
+            training = self.programs.learn(training, np.int32(update + done))
             if (update + done + self.updates_at_once) % self.learner.target_period_updates == 0:
-                training = training._replace(learner=self._copy_target(training.learner))
+                training = training._replace(learner=self.programs.copy_target(training.learner))
         return training
 
     def _store(
-        self, training: Training, streams: Streams, moves: Moves, count: Count, step: int, is_last: bool
+        self, training: Training, streams: Streams, moves: Moves, count: Count, step: int, group: int, cuts: bool
     ) -> tuple[Training, Streams]:
-        """Stores what came of a row; where nothing is learned first, the next actions are chosen with it."""
-        count.add(self._by_seed(moves.rewards), self._by_seed(moves.terminated | moves.truncated))
+        """Stores what came of a turn; where nothing is learned first, the next actions are chosen with it."""
+        first = np.int32(self._of(group).start)
+        count.add(self._by_seed(moves.rewards), self._by_seed(moves.terminated | moves.truncated), first=int(first))
         truncated, finals = moves.truncated, moves.finals
-        if is_last:  # what is under way is cut off here
+        if cuts:  # what is under way
             going = ~(moves.terminated | moves.truncated)
             shape = (-1, *[1] * (moves.frames.ndim - 1))
             finals = np.where(going.reshape(shape), moves.frames, moves.frames if finals is None else finals)
@@ -292,14 +242,14 @@ class HostTrainer:
         frames = self._by_seed(moves.frames)
         told = self._by_seed(np.stack([moves.rewards, ends], axis=1).astype(np.float32))
         if self.overlaps:
-            turn = self._wandering_turn if step < self.agent.warm_up_steps else self._turn
+            turn = self.programs.wandering_turn if step < self.agent.warm_up_steps else self.programs.turn
             parameters, now = training.learner.computed_with, np.int32(step)
-            key, replay, streams = turn(parameters, training.key, training.replay, streams, now, frames, told)
+            key, replay, streams = turn(parameters, training.key, training.replay, streams, now, first, frames, told)
             training = training._replace(key=key)
         else:
-            replay, streams = self._observe(training.replay, streams, frames, told)
+            replay, streams = self.programs.observe(training.replay, streams, first, frames, told)
         if truncated.any():
-            replay = self._add_finals(replay, self._by_seed(finals), self._by_seed(truncated))
+            replay = self.programs.add_finals(replay, self._by_seed(finals), self._by_seed(truncated), first)
         return training._replace(replay=replay), streams
 
     def evaluate(self, parameters: PyTree[Array], iteration: int, seed: int, steps: int) -> Count:
@@ -312,7 +262,7 @@ class HostTrainer:
         lengths = np.zeros_like(active, int)
         row = 0
         while active.any():
-            world.send(np.asarray(self._play(parameters, keys, np.int32(row), stacks)).reshape(-1))
+            world.send(np.asarray(self.programs.play(parameters, keys, np.int32(row), stacks)).reshape(-1))
             moves = world.receive()
             over = self._by_seed(moves.terminated | moves.truncated)
             lengths += 1
@@ -320,7 +270,7 @@ class HostTrainer:
             count.add(self._by_seed(moves.rewards), over | endless, active)
             active &= ~(endless | (over & (count.steps >= steps)[:, None]))
             lengths[over] = 0
-            stacks = self._follow(stacks, self._by_seed(moves.frames), over)
+            stacks = self.programs.follow(stacks, self._by_seed(moves.frames), over)
             row += 1
         return count
 
@@ -332,9 +282,3 @@ class HostTrainer:
         count = (self.environments, self.evaluation_environments)[phase]
         drawn = [np.random.SeedSequence([seed + s, iteration, phase]).generate_state(count) for s in range(self.seeds)]
         return np.concatenate(drawn).astype(np.int64) % 2**31
-
-
-def follow(stack: Array, frame: Array, first: Bool[Array, ""]) -> Array:
-    """The stack one frame on, the newest last; at the start of an episode it is alone."""
-    older = jnp.where(first, jnp.zeros((), stack.dtype), stack[..., frame.shape[-1] :])
-    return jnp.concatenate([older, frame.astype(stack.dtype)], axis=-1)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 
 from multihorizon.agents.learner import Learner, Metrics
 from multihorizon.agents.presets import Agent
-from multihorizon.agents.replay import ReplayShape
+from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.errors import InputError, at_least
 
 
@@ -29,6 +29,11 @@ class Schedule:
         at_least("training_steps", self.training_steps, 1)
         at_least("evaluation_steps", self.evaluation_steps, 0)
 
+    @property
+    def steps(self) -> int:
+        """Of training, for each seed."""
+        return self.iterations * self.training_steps
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -44,15 +49,17 @@ class Pace:
         """As many as hold so many steps."""
         return -(-steps // self.steps)
 
-    def learns_from(self, first: int, held_rows: int) -> int:
-        """The cycle with the first updates, when cycle `first` is next and replay holds so many rows: it is warmed up
+    def learns_from(self, first: int, held_steps: int) -> int:
+        """The cycle with the first updates, when cycle `first` is next and replay holds so many steps: it is warmed up
         again where it was not kept."""
-        missing = min(first, self.warm_up) - held_rows // self.rows
+        missing = min(first, self.warm_up) - held_steps // self.steps
         return max(self.warm_up, first + max(0, missing))
 
 
-def pace_of(agent: Agent, environments: int) -> Pace:
+def pace_of(agent: Agent, environments: int, at_once: int | None = None) -> Pace:
+    """Of environments of which so many, or else all, step at once."""
     at_least("the number of environments", environments, 1)
+    at_once = environments if at_once is None else at_once
     least = agent.batch + agent.n_steps * environments
     if agent.warm_up_steps < least:
         raise InputError(
@@ -60,9 +67,9 @@ def pace_of(agent: Agent, environments: int) -> Pace:
             "use fewer environments or a longer warm-up"
         )
     period = agent.update_period_steps
-    common = math.gcd(period, environments)
-    steps = period // common * environments
-    return Pace(period // common, environments // common, steps, -(-agent.warm_up_steps // steps))
+    common = math.gcd(period, at_once)
+    steps = period // common * at_once
+    return Pace(period // common, at_once // common, steps, -(-agent.warm_up_steps // steps))
 
 
 class Tally(NamedTuple):
@@ -121,7 +128,7 @@ Report = Callable[[Progress], None]
 
 @runtime_checkable
 class Trainer(Protocol):
-    """Trains several seeds of an agent side by side. The state between two iterations is all there is to keep, and
+    """Trains several seeds of an agent side by side. The state after every few iterations is all there is to keep, and
     `iterate` gives up the one that it is handed."""
 
     agent: Agent
@@ -132,6 +139,7 @@ class Trainer(Protocol):
     schedule: Schedule
     pace: Pace
     cycles: int  # of one iteration
+    whole_every: int  # iterations: only then is nothing under way but what is in the state
 
     def init(self, seed: int) -> Any:
         """Run s of several is the same as a single run with seed + s."""
@@ -168,6 +176,11 @@ def good_copy(parameters: PyTree[Array], before: PyTree[Array] | None = None) ->
     """A copy to fall back on; of those before where these are not finite, though no loss has shown it yet."""
     finite = all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(parameters))
     return jax.tree.map(jnp.copy, parameters) if finite or before is None else before
+
+
+def held_steps(replay: Replay) -> int:
+    """Of the seed whose replay holds fewest."""
+    return int(np.asarray(replay.written).sum(axis=-1).min())
 
 
 def mean_loss(tally: Tally) -> float | None:

@@ -14,9 +14,9 @@ from multihorizon.envs.environment import Environment
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, one_of
 from multihorizon.training.configuration import Configuration
-from multihorizon.training.host_loop import follow
 from multihorizon.training.iterations import Trainer
 from multihorizon.training.records import load_weights
+from multihorizon.training.streams import follow
 from multihorizon.training.worlds import trainer_of, world
 
 
@@ -109,7 +109,7 @@ def _step(environments: VectorEnvironment, actions: Int[np.ndarray, " M"]) -> Mo
 class Lifted:
     """One environment of the device, stepped from the host."""
 
-    count, stack = 1, 1
+    count, stack, most_steps = 1, 1, 0
 
     def __init__(self, environment: Environment) -> None:
         self.actions = environment.actions

@@ -75,3 +75,9 @@ def play(
     act = partial(learner.act, parameters)
     actions = jax.vmap(act, (0, 0, None))(jax.random.split(act_key, count), streams.observation, epsilon)
     return jax.vmap(partial(advance, environment))(jax.random.split(world_key, count), streams, actions)
+
+
+def follow(stack: Array, frame: Array, first: Bool[Array, ""]) -> Array:
+    """The stack one frame on, the newest last; at the start of an episode it is alone."""
+    older = jnp.where(first, jnp.zeros((), stack.dtype), stack[..., frame.shape[-1] :])
+    return jnp.concatenate([older, frame.astype(stack.dtype)], axis=-1)

@@ -1,0 +1,113 @@
+"""What the device does in a turn of environments on the host: pure functions of one seed, compiled for all of them."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from multihorizon.agents import replay as replays
+from multihorizon.agents.learner import Learner, LearnerState
+from multihorizon.agents.presets import Agent
+from multihorizon.agents.replay import GOES_ON, Replay, ReplayShape, Rows
+from multihorizon.training.compiling import compiled
+from multihorizon.training.iterations import Tally
+from multihorizon.training.streams import follow
+
+
+class Training(NamedTuple):
+    """The whole state of one seed between two iterations."""
+
+    replay: Replay
+    learner: LearnerState
+    key: Key[Array, ""]
+    tally: Tally
+
+
+class Streams(NamedTuple):
+    """What the device knows of the environments [m] of a group between two of its steps."""
+
+    stacks: Array  # the last frames along the last axis, blank before an episode's start
+    actions: Int[Array, " m"]
+    first: Bool[Array, " m"]
+
+
+class Programs:
+    """The parts of a turn, each a program of its own."""
+
+    def __init__(self, agent: Agent, learner: Learner, shape: ReplayShape, updates_at_once: int) -> None:
+        self.agent, self.learner, self.shape, self.updates_at_once = agent, learner, shape, updates_at_once
+        acting, storing, turning = (0, 0, 0, None), (0, 0, None, 0, 0), (0, 0, 0, 0, None, None, 0, 0)
+        self.act = compiled(jax.vmap(partial(self._act_one, random=False), acting), donate_argnums=2)
+        self.wander = compiled(jax.vmap(partial(self._act_one, random=True), acting), donate_argnums=2)
+        self.observe = compiled(jax.vmap(self._observe_one, storing), donate_argnums=(0, 1))
+        self.turn = compiled(jax.vmap(partial(self._turn_one, random=False), turning), donate_argnums=(2, 3))
+        self.wandering_turn = compiled(jax.vmap(partial(self._turn_one, random=True), turning), donate_argnums=(2, 3))
+        self.add_finals = compiled(jax.vmap(partial(replays.add_finals, self.shape), (0, 0, 0, None)), donate_argnums=0)
+        self.learn = compiled(jax.vmap(self._learn_one, (0, None)), donate_argnums=0)
+        self.copy_target = compiled(jax.vmap(self.learner.copy_target), donate_argnums=0)
+        self.play = compiled(jax.vmap(self._play_one, (0, 0, None, 0)))
+        self.follow = compiled(jax.vmap(jax.vmap(follow)))
+
+    def _act_one(
+        self, parameters: PyTree[Array], key: Key[Array, ""], streams: Streams, step: Int[Array, ""], random: bool
+    ) -> tuple[Key[Array, ""], Streams]:
+        key, act_key = jax.random.split(key)
+        if random:
+            actions = jax.random.randint(act_key, streams.actions.shape, 0, self.learner.actions)
+        else:
+            epsilon = self.agent.epsilon.at(step, self.agent.warm_up_steps)
+            actions = self._chosen(parameters, act_key, streams.stacks, epsilon)
+        return key, streams._replace(actions=actions)
+
+    def _chosen(
+        self, parameters: PyTree[Array], key: Key[Array, ""], stacks: Array, epsilon: Float[Array, ""]
+    ) -> Int[Array, " N"]:
+        keys = jax.random.split(key, stacks.shape[0])
+        return jax.vmap(partial(self.learner.act, parameters), (0, 0, None))(keys, stacks, epsilon)
+
+    def _observe_one(
+        self, replay: Replay, streams: Streams, first: Int[Array, ""], frames: Array, told: Float[Array, "m 2"]
+    ) -> tuple[Replay, Streams]:
+        """Stores a step, whose action was chosen before: its frames, and the rewards and ends that came of it."""
+        rewards, ends = told[:, 0], told[:, 1].astype(jnp.uint8)
+        if self.agent.clip_rewards:
+            rewards = jnp.clip(rewards, -1, 1)
+        latest = streams.stacks[..., -self.shape.frame_shape[-1] :]
+        replay = replays.add(self.shape, replay, Rows(latest, streams.actions, rewards, ends, streams.first), first)
+        begins = ends != GOES_ON
+        return replay, Streams(jax.vmap(follow)(streams.stacks, frames, begins), streams.actions, begins)
+
+    def _turn_one(
+        self,
+        parameters: PyTree[Array],
+        key: Key[Array, ""],
+        replay: Replay,
+        streams: Streams,
+        step: Int[Array, ""],
+        first: Int[Array, ""],
+        frames: Array,
+        told: Float[Array, "m 2"],
+        random: bool,
+    ) -> tuple[Key[Array, ""], Replay, Streams]:
+        """Stores a step and chooses the next action, where nothing is learned in between."""
+        replay, streams = self._observe_one(replay, streams, first, frames, told)
+        key, streams = self._act_one(parameters, key, streams, step, random)
+        return key, replay, streams
+
+    def _learn_one(self, training: Training, update: Int[Array, ""]) -> Training:
+        def one(training: Training, update: Int[Array, ""]) -> tuple[Training, None]:
+            key, learn_key = jax.random.split(training.key)
+            learner, replay, metrics = self.learner.learn(self.shape, training.learner, training.replay, learn_key)
+            return Training(replay, learner, key, training.tally.add(update, metrics)), None
+
+        if self.updates_at_once == 1:
+            return one(training, update)[0]
+        return jax.lax.scan(one, training, update + jnp.arange(self.updates_at_once))[0]
+
+    def _play_one(
+        self, parameters: PyTree[Array], key: Key[Array, ""], row: Int[Array, ""], stacks: Array
+    ) -> Int[Array, " N"]:
+        epsilon = jnp.asarray(self.agent.epsilon.evaluation)
+        return self._chosen(parameters, jax.random.fold_in(key, row), stacks, epsilon)
