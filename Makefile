@@ -51,7 +51,7 @@ $(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.installed-dev: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing multihorizon and its test tools into $(VENV) ..."
-	@$(INSTALL) '.[minatar,atari,video,dev]'
+	@$(INSTALL) '.[minatar,atari,video,ray,dev]'
 	@touch $@ $(VENV)/.installed
 
 clean:

@@ -1,9 +1,11 @@
 """One update on a GPU, everything included: sampling by priority from a full replay of a million frames, stacks, target
 and online passes, projection, gradients, Adam, new priorities.
 
-    python benchmarks/update.py --out results/speed/update.json
+    python benchmarks/update.py --torch --out results/speed/update.json
 
-`--profile DIR` writes a trace of some updates and prints the kernels that take most of the time.
+One thing at a time is changed from 10 heads, 18 actions, one seed and bfloat16. `--plain` adds the same with XLA's
+convolutions, and `--torch` the same work in PyTorch, compiled and replayed as a CUDA graph (`torch_update.py`), in the
+same run. `--profile DIR` writes a trace of some updates and prints the kernels that take most of the time.
 """
 
 import argparse
@@ -13,7 +15,6 @@ import gzip
 import json
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner
-from multihorizon.agents.networks import NATURE, convolve_for
+from multihorizon.agents.networks import NATURE, Convolve, convolve_for
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.discounting import hazard, paper_grid, single
@@ -36,10 +37,20 @@ UPDATES = 10  # in one program
 class Subject:
     """Some seeds of an agent with a full replay, and `UPDATES` updates of them as one program."""
 
-    def __init__(self, heads: int, actions: int, seeds: int, dtype: str, capacity: int, streams: int = 40) -> None:
+    def __init__(
+        self,
+        heads: int,
+        actions: int,
+        seeds: int,
+        dtype: str,
+        capacity: int,
+        streams: int = 80,
+        convolve: Convolve | None = None,
+    ) -> None:
         horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
         agent = replace(preset("multi-rainbow"), horizons=horizons, compute_dtype=dtype)
-        self.learner = Learner(agent, actions, (84, 84, 4), NATURE, convolve_for(jax.default_backend(), in_loop=True))
+        how = convolve or convolve_for(jax.default_backend(), in_loop=True)
+        self.learner = Learner(agent, actions, (84, 84, 4), NATURE, how)
         self.shape = ReplayShape(capacity, streams, (84, 84, 1), "uint8", 4, agent.n_steps, agent.batch)
         keys = jax.random.split(jax.random.key(0), seeds)
         self.held = jax.jit(jax.vmap(lambda key: (self.learner.init(key), self._full(key))))(keys)
@@ -112,33 +123,70 @@ def profile(subject: Subject, folder: Path) -> None:
         print(f"{duration / updates:8.2f} µs {count[name] / updates:5.1f} × {name[:90]}")
 
 
+USUAL = {"heads": 10, "actions": 18, "seeds": 1, "dtype": "bfloat16"}
+CHANGES = [{}, {"heads": 1}, {"heads": 30}, {"actions": 4}, {"seeds": 3}, {"seeds": 8}, {"dtype": "float32"}]
+
+
+def row(how: str, case: dict[str, Any], taken: float, usual: float | None) -> str:
+    sizes = " | ".join(str(case[name]) for name in USUAL)
+    return f"| {how} | {sizes} | {taken:.0f} | {f'{taken / usual:.2f}' if usual else '1'} |"
+
+
+def peers() -> list[tuple[str, float]]:
+    """PyTorch's updates of the usual case, for every way of convolving."""
+    import torch_update
+
+    found = []
+    for convolve in ("plain", "products"):
+        taken = torch_update.microseconds(USUAL["heads"], USUAL["actions"], USUAL["dtype"], convolve=convolve)
+        found.append((f"PyTorch, compiled, CUDA graph, {convolve} convolutions", taken))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--heads", type=int, nargs="+", default=[1, 10, 30])
-    parser.add_argument("--actions", type=int, nargs="+", default=[4, 18])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 3, 8])
-    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--only", type=int, nargs="+", help="cases, by their number in the table")
     parser.add_argument("--frames", type=int, default=1_000_000)
+    parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--torch", action="store_true")
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    make = partial(Subject, capacity=options.frames)
-    results = []
-    print("| heads | actions | seeds | | µs per update and seed |\n|---|---|---|---|---|", flush=True)
-    for dtype in options.dtypes:
-        for seeds in options.seeds:
-            for actions in options.actions:
-                for heads in options.heads:
-                    subject = make(heads, actions, seeds, dtype)
-                    taken = microseconds(subject)
-                    print(f"| {heads} | {actions} | {seeds} | {dtype} | {taken:.0f} |", flush=True)
-                    results.append(
-                        {"heads": heads, "actions": actions, "seeds": seeds, "dtype": dtype, "microseconds": taken}
-                    )
-                    if options.profile:
-                        profile(subject, options.profile / f"{dtype}-{heads}-{actions}-{seeds}")
-                    del subject
+    results: list[dict[str, Any]] = []
+    usual: float | None = None
+
+    def told(how: str, case: dict[str, Any], taken: float, **more: Any) -> None:
+        print(row(how, case, taken, usual), flush=True)
+        results.append({"how": how, **case, "microseconds": taken, **more})
+
+    print(
+        "| | heads | actions | seeds | | µs per update and seed | to the first |\n|---|---|---|---|---|---|---|",
+        flush=True,
+    )
+    for number, change in enumerate(CHANGES):
+        if options.only is None or number in options.only:
+            case = USUAL | change
+            subject = Subject(**case, capacity=options.frames)
+            taken = microseconds(subject)
+            told("ours", case, taken, device_bytes=memory())
+            usual = usual or taken
+            if options.profile and number == 0:
+                profile(subject, options.profile)
+            del subject
+    if options.plain:
+        told(
+            "ours, with XLA's convolutions",
+            USUAL,
+            microseconds(Subject(**USUAL, capacity=options.frames, convolve=Convolve.PLAIN)),
+        )
+    for how, taken in peers() if options.torch else []:
+        told(how, USUAL, taken)
     write_json(options.out, {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "updates": results})
+
+
+def memory() -> int:
+    """On the device, of all that is held."""
+    return sum(array.nbytes for array in jax.live_arrays())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from multihorizon.cli import main, parser
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 SNIPPETS = [(page.name, code) for page in PAGES for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S)]
-COMMAND = re.compile(r"multihorizon ((?:path|disc|pref|agents|train |forag)[^`#\n]*)")
+COMMAND = re.compile(r"multihorizon ((?:path|disc|pref|agents|train |report |forag|sweep )[^`#\n]*)")
 COMMANDS = sorted({line for page in PAGES for line in COMMAND.findall(page.read_text())})
 
 

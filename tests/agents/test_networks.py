@@ -39,7 +39,7 @@ def test_nature_torso_has_the_papers_shapes() -> None:
     assert network.heads.weight.shape == (512, 9184)  # 10 · 18 · 51 = 9180, and some that are not used
     assert network(jnp.zeros((84, 84, 4), jnp.uint8)).shape == (10, 18, 51)
     for layer in (*network.torso.layers, network.torso.hidden, network.heads):
-        bound = 1 / np.sqrt(np.prod(layer.weight.shape[:-1]))
+        bound = 3**0.25 / np.sqrt(np.prod(layer.weight.shape[:-1]))
         assert 0.95 * bound < jnp.abs(layer.weight).max() <= bound
         assert not jnp.any(layer.bias)
 

@@ -35,7 +35,8 @@ def convolve_for(backend: str, in_loop: bool) -> Convolve:
 
 
 def _uniform(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
-    bound = 1 / np.sqrt(np.prod(shape[:-1]))  # fan-in: all axes but the output's
+    fan_in = np.prod(shape[:-1])  # all axes but the output's
+    bound = np.sqrt(np.sqrt(3) / fan_in)  # a variance of 1/√3 over the fan-in, as in the original code
     return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
 
 

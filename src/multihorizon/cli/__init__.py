@@ -8,7 +8,20 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from multihorizon import __version__
-from multihorizon.cli import agents, discount, evaluate, foraging, games, pathworld, preferences, resume, train, watch
+from multihorizon.cli import (
+    agents,
+    discount,
+    evaluate,
+    foraging,
+    games,
+    pathworld,
+    preferences,
+    report,
+    resume,
+    sweep,
+    train,
+    watch,
+)
 from multihorizon.errors import InputError, one_of
 
 COMMANDS = {
@@ -21,6 +34,8 @@ COMMANDS = {
     "resume": resume,
     "evaluate": evaluate,
     "watch": watch,
+    "sweep": sweep,
+    "report": report,
     "foraging": foraging,
 }
 

@@ -142,7 +142,7 @@ def _from_file(what: str, place: str) -> Any:
     file, _, name = place.rpartition(":")
     if not file:
         raise InputError(f"a {what} of your own is given by its file and name, as in {what}:mine.py:my_{what}")
-    defined = _guarded(file, runpy.run_path, file)
+    defined = guarded(file, runpy.run_path, file)
     if name not in defined:
         raise InputError(f"{file} has no {name}; it has {', '.join(n for n in defined if not n.startswith('_'))}")
     return defined[name]
@@ -153,14 +153,14 @@ def _function(place: str, found: Any) -> Callable[[float], float]:
     if not callable(found):
         raise InputError(f"{place} is not a function of one number, but {found!r}")
 
-    def guarded(x: float) -> float:
-        return float(_guarded(f"{place} at {x:g}", lambda: float(found(x))))
+    def of_one(x: float) -> float:
+        return float(guarded(f"{place} at {x:g}", lambda: float(found(x))))
 
-    guarded.__name__ = place.rpartition(":")[2]
-    return guarded
+    of_one.__name__ = place.rpartition(":")[2]
+    return of_one
 
 
-def _guarded(place: str, call: Callable[..., Any], *arguments: Any) -> Any:
+def guarded(place: str, call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return call(*arguments)
     except OSError:

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from multihorizon.cli import running
-from multihorizon.errors import InputError, at_least
+from multihorizon.errors import InputError
 
 SUMMARY = "trains an agent in an environment: multihorizon train multi-rainbow --env atari/Seaquest"
 DESCRIPTION = """\
@@ -16,6 +16,7 @@ and checkpoints from which `multihorizon resume` goes on if the run is stopped, 
 EPILOG = """\
 environments:
   pathworld, foraging, minatar/GAME   live on the device with the agent
+  pathworld/hazard, foraging/hazard   learned in without hazard, judged under it
   atari/GAME                          the sixty games of the paper: multihorizon games
   gym/ID                              any of Gymnasium's with discrete actions, as gym/CartPole-v1
 """
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--evaluation-steps", type=int, metavar="N", help="of one iteration; 0: none (Atari: 125,000)")
     parser.add_argument("--seeds", type=int, default=1, help="how many runs train side by side (1)")
     parser.add_argument("--seed", type=int, default=0, help="of the first run (0)")
-    parser.add_argument("--envs", type=int, help="environments of each run (Atari: 40, else 4; 1 is the paper's order)")
+    parser.add_argument("--envs", type=int, help="environments of each run (Atari: 80 with a GPU, 8 without; else 4)")
     parser.add_argument("--horizons", type=Path, metavar="FILE", help="discount.json of multihorizon discount --out")
     settings = (
         "a setting of the agent, as in n_steps=5 or optimiser.learning_rate=1e-4 (see multihorizon agents --json)"
@@ -50,9 +51,7 @@ def run(options: argparse.Namespace) -> None:
 
     from multihorizon.agents.presets import preset
     from multihorizon.cli.settings import changed, horizons_from
-    from multihorizon.training.configuration import Configuration
-    from multihorizon.training.iterations import Schedule
-    from multihorizon.training.worlds import world
+    from multihorizon.training.worlds import configured, world
 
     named = preset(options.agent)
     chosen = world(options.env)
@@ -61,23 +60,15 @@ def run(options: argparse.Namespace) -> None:
         agent = replace(agent, horizons=horizons_from(options.horizons))
     for assignment in options.set:
         agent = changed(agent, assignment)
-    default = chosen.schedule
-    steps = default.iterations * default.training_steps if options.steps is None else options.steps
-    if steps <= agent.warm_up_steps:  # before a folder is made for them
-        raise InputError(f"--steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}")
-    if options.training_steps is None:  # as many as are usual, or a little fewer where that makes no remainder
-        a_time = -(-steps // -(-steps // default.training_steps))
-    else:
-        a_time = at_least("--training-steps", options.training_steps, 1)
-    evaluation = default.evaluation_steps if options.evaluation_steps is None else options.evaluation_steps
-    configuration = Configuration(
-        agent=agent,
-        environment=chosen.name,
-        torso=chosen.torso,
-        schedule=Schedule(-(-steps // a_time), min(a_time, steps), evaluation),
-        seed=options.seed,
+    configuration = configured(
+        chosen,
+        agent,
         seeds=options.seeds,
-        environments=chosen.environments if options.envs is None else options.envs,
+        seed=options.seed,
+        steps=options.steps,
+        training_steps=options.training_steps,
+        evaluation_steps=options.evaluation_steps,
+        environments=options.envs,
         checkpoint_minutes=options.checkpoint_minutes,
         checkpoint_replay=not options.no_checkpoint_replay,
     )

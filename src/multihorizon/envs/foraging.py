@@ -13,12 +13,14 @@ from jaxtyping import Int
 from scipy import sparse
 
 from multihorizon.discounting.discount import Discount, none
-from multihorizon.discounting.hazard import Dirac, Prior
+from multihorizon.discounting.hazard import Dirac, Exponential, Prior
 from multihorizon.errors import InputError
 from multihorizon.mdp import HazardousMDP
 
 if TYPE_CHECKING:
     from multihorizon.envs.finite import FiniteWorld
+
+HAZARD = Exponential(0.5)  # under which no single γ chooses right from every start of the meadow
 
 MOVES = {"^": (-1, 0), "v": (1, 0), "<": (0, -1), ">": (0, 1)}  # the four actions: up, down, left, right
 

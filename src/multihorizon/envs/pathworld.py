@@ -8,12 +8,14 @@ from jaxtyping import Float, Int
 from scipy import sparse
 
 from multihorizon.discounting.discount import Discount, none
-from multihorizon.discounting.hazard import Dirac, Prior
+from multihorizon.discounting.hazard import Dirac, Exponential, Prior
 from multihorizon.errors import at_least
 from multihorizon.mdp import HazardousMDP
 
 if TYPE_CHECKING:
     from multihorizon.envs.finite import FiniteWorld
+
+HAZARD = Exponential(0.05)  # the paper's, of Section 7.3
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.presets import Agent, preset
-from multihorizon.discounting import discount, hazard, paper_grid, single
+from multihorizon.discounting import discount, paper_grid, single
 from multihorizon.envs.finite import FiniteWorld
+from multihorizon.envs.foraging import HAZARD as PRIOR
 from multihorizon.envs.foraging import Foraging
 from multihorizon.envs.hazard import Hazard
 from multihorizon.mdp import action_values, optimal_control
@@ -20,7 +21,6 @@ from multihorizon.training.iterations import Report, Schedule
 from multihorizon.training.run import train
 from multihorizon.training.worlds import world
 
-PRIOR = hazard.Exponential(0.5)
 SEEDS, ENVIRONMENTS = 3, 4
 JUDGING_EPISODES = 10_000
 

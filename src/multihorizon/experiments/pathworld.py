@@ -12,10 +12,10 @@ import numpy as np
 from jaxtyping import Float
 
 from multihorizon.discounting import Horizons, discount, hazard, paper_grid, single
-from multihorizon.envs.pathworld import Pathworld
+from multihorizon.envs.pathworld import HAZARD, Pathworld
 from multihorizon.mdp import q_learning, simulate
 
-K = 0.05  # the true hazard: λ ~ Exponential(k)
+K = HAZARD.k  # the true hazard: λ ~ Exponential(k)
 HEADS, GAMMA_MAX = 100, 0.999
 LEARNING_EPISODES = 1_000
 JUDGING_EPISODES = 200_000  # for each path

@@ -34,7 +34,7 @@ class Records:
 
     def __init__(self, folder: Path, configuration: Configuration) -> None:
         self.folder, self.configuration = folder, configuration
-        self._lock = _locked(folder)
+        self._lock = locked(folder)
         self._events: Any = None
         path = folder / CONFIGURATION
         if not path.exists():
@@ -104,14 +104,19 @@ def _scalars(line: dict[str, Any], configuration: Configuration) -> list[tuple[s
     return [*tags, ("steps_per_second", line["steps_per_second"])]
 
 
-def _locked(folder: Path) -> IO[str]:
+class Busy(InputError):
+    """A folder that another process is at work in."""
+
+
+def locked(folder: Path) -> IO[str]:
+    """A lock for as long as the file is open, and no longer than its process lives."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = (folder / ".lock").open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         lock.close()
-        raise InputError(f"{folder} is being trained by another process") from None
+        raise Busy(f"{folder} is being trained by another process") from None
     return lock
 
 

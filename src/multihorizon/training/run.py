@@ -14,6 +14,7 @@ from multihorizon.training.iterations import NotFinite, Outcome, Report, Trainer
 from multihorizon.training.records import CHECKPOINTS, LATEST, Records
 
 Warn = Callable[[str], None]
+DISCOUNT_TIMES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)
 
 
 def iterations(
@@ -68,7 +69,7 @@ def record(
             if done % configuration.weights_every == 0:
                 records.weights(state.learner.parameters, f"-{done:06d}")
             due = time.monotonic() - saved >= 60 * configuration.checkpoint_minutes
-            if due and done < trainer.schedule.iterations:
+            if due and done % trainer.whole_every == 0 and done < trainer.schedule.iterations:
                 checkpoints.save(state, done)
                 saved = time.monotonic()
             last = state
@@ -83,4 +84,4 @@ def record(
 def acted_by(agent: Agent) -> dict[str, float]:
     """The discount that the agent's horizons really add up to, as it weighs them, at some times."""
     weights = acting_weights(agent.acting, agent.horizons)
-    return {str(t): float(weights @ agent.horizons.gammas**t) for t in (1, 10, 100, 1000)}
+    return {str(t): float(weights @ agent.horizons.gammas**t) for t in DISCOUNT_TIMES}

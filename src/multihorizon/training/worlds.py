@@ -1,23 +1,29 @@
 """Environments by name, each with the torso, the pace and the settings that suit its size."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import jax
 
 from multihorizon.agents.acting import Epsilon
 from multihorizon.agents.losses import Categorical
 from multihorizon.agents.networks import MLP, NATURE, SMALL, ConvTorso, MlpTorso
 from multihorizon.agents.presets import Adam, Agent
-from multihorizon.envs import atari, minatar
+from multihorizon.discounting.hazard import Prior
+from multihorizon.envs import atari, foraging, minatar, pathworld
 from multihorizon.envs.environment import Environment
 from multihorizon.envs.foraging import Foraging
+from multihorizon.envs.hazard import Hazard
 from multihorizon.envs.pathworld import Pathworld
 from multihorizon.envs.vector import VectorEnvironment
-from multihorizon.errors import InputError, one_of
+from multihorizon.errors import InputError, at_least, one_of
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.device_loop import DeviceTrainer
 from multihorizon.training.host_loop import HostTrainer
 from multihorizon.training.iterations import Schedule
+from multihorizon.training.judged import JudgedElsewhere
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class World:
     settings: dict[str, Any] = field(default_factory=dict)
     environments: int = 4
     on_device: Callable[[], Environment] | None = None
+    judged_in: Callable[[], Environment] | None = None  # on the device: another to be evaluated in
     on_host: Callable[[int], VectorEnvironment] | None = None
     frames_per_step: int = 1
     pictures: Callable[[], VectorEnvironment] | None = None  # one that goes the same way, and whose frames are pictures
@@ -84,11 +91,24 @@ def _on_device(
     return World(name, torso, schedule, v_max, settings, on_device=make)
 
 
+def _under_hazard(world: World, prior: Prior) -> World:
+    """Learned in without hazard, as in the paper, and judged under it."""
+    make = world.on_device
+    assert make is not None
+    schedule = Schedule(iterations=15, training_steps=world.schedule.steps // 15, evaluation_steps=10_000)
+    name = f"{world.name}/hazard"
+    return replace(world, name=name, schedule=schedule, judged_in=lambda: Hazard(make(), prior))
+
+
+PATHWORLD = _on_device("pathworld", lambda: Pathworld(5).environment(), MLP, 60_000, 6.0, PATHS)
+FORAGING = _on_device("foraging", lambda: Foraging().environment(), MLP, 15_000, 10.0, TABULAR)
 ON_DEVICE = {
     world.name: world
     for world in (
-        _on_device("pathworld", lambda: Pathworld(5).environment(), MLP, 60_000, 6.0, PATHS),
-        _on_device("foraging", lambda: Foraging().environment(), MLP, 15_000, 10.0, TABULAR),
+        PATHWORLD,
+        _under_hazard(PATHWORLD, pathworld.HAZARD),
+        FORAGING,
+        _under_hazard(FORAGING, foraging.HAZARD),
         *(
             _on_device(f"minatar/{game}", lambda game=game: minatar.MinAtar(game), SMALL, 1_000_000, 10.0, SMALL_GAMES)  # type: ignore[misc]
             for game in minatar.GAMES
@@ -97,8 +117,11 @@ ON_DEVICE = {
 }
 
 
+ATARI_ENVIRONMENTS = {"gpu": 80}  # as many as keep it busy; elsewhere learning takes far longer than eight need
+
+
 def world(name: str) -> World:
-    """pathworld, foraging, minatar/GAME, atari/GAME, or gym/ID of any that Gymnasium knows."""
+    """pathworld or foraging, either with /hazard, minatar/GAME, atari/GAME, or gym/ID of any that Gymnasium knows."""
     family, _, which = name.partition("/")
     if family == "atari":
         one_of("Atari game", which, atari.GAMES)
@@ -107,7 +130,7 @@ def world(name: str) -> World:
             NATURE,
             Schedule(),
             10.0,
-            environments=40,
+            environments=ATARI_ENVIRONMENTS.get(jax.default_backend(), 8),
             on_host=lambda count: atari.Atari(which, count),
             frames_per_step=atari.FRAMES_PER_STEP,
             pictures=lambda: atari.Atari(which, 1, in_colour=True),
@@ -139,11 +162,67 @@ def _gymnasium(name: str, which: str) -> World:
     )
 
 
-def trainer_of(configuration: Configuration) -> DeviceTrainer | HostTrainer:
+def configured(
+    chosen: World,
+    agent: Agent,
+    *,
+    seeds: int = 1,
+    seed: int = 0,
+    steps: int | None = None,
+    training_steps: int | None = None,
+    evaluation_steps: int | None = None,
+    environments: int | None = None,
+    checkpoint_minutes: float = 10.0,
+    checkpoint_replay: bool = True,
+) -> Configuration:
+    """A run of an agent that is adapted to its world already; what is None is as suits the world."""
+    default = chosen.schedule
+    steps = default.steps if steps is None else steps
+    if steps <= agent.warm_up_steps:  # before a folder is made for them
+        raise InputError(f"--steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}")
+    if training_steps is None:  # as many as are usual, or a little fewer where that makes no remainder
+        a_time = -(-steps // -(-steps // default.training_steps))
+    else:
+        a_time = at_least("--training-steps", training_steps, 1)
+    return Configuration(
+        agent=agent,
+        environment=chosen.name,
+        torso=chosen.torso,
+        schedule=Schedule(
+            iterations=-(-steps // a_time),
+            training_steps=min(a_time, steps),
+            evaluation_steps=default.evaluation_steps if evaluation_steps is None else evaluation_steps,
+        ),
+        seed=seed,
+        seeds=seeds,
+        environments=chosen.environments if environments is None else environments,
+        checkpoint_minutes=checkpoint_minutes,
+        checkpoint_replay=checkpoint_replay,
+    )
+
+
+def trainer_of(configuration: Configuration) -> DeviceTrainer | HostTrainer | JudgedElsewhere:
     chosen = world(configuration.environment)
     given = (configuration.torso, configuration.schedule, configuration.seeds, configuration.environments)
+    if chosen.on_device and chosen.judged_in:
+        torso, schedule, *rest = given
+        training = DeviceTrainer(
+            configuration.agent, chosen.on_device(), torso, replace(schedule, evaluation_steps=0), *rest
+        )
+        return JudgedElsewhere(training, DeviceTrainer(configuration.agent, chosen.judged_in(), *given), schedule)
     if chosen.on_device:
         return DeviceTrainer(configuration.agent, chosen.on_device(), *given)
     if chosen.on_host:
         return HostTrainer(configuration.agent, chosen.on_host, *given, configuration.evaluation_environments)
     raise InputError(f"{chosen.name} lives neither on the device nor on the host")
+
+
+@contextmanager
+def made(configuration: Configuration) -> Iterator[DeviceTrainer | HostTrainer | JudgedElsewhere]:
+    """A trainer for as long as it is needed."""
+    trainer = trainer_of(configuration)
+    try:
+        yield trainer
+    finally:
+        if isinstance(trainer, HostTrainer):
+            trainer.close()

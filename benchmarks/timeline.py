@@ -1,0 +1,160 @@
+"""The time line of a moment of training in Atari: what environments, host and device do at once.
+
+    python benchmarks/timeline.py --out results/speed
+
+Environments step in two groups. A profile of one second gives the spans; its first tenth is drawn, and the shares of
+the whole second are printed and written.
+"""
+
+import argparse
+import glob
+import gzip
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+from matplotlib.figure import Figure
+
+from multihorizon.agents.presets import preset
+from multihorizon.files import write_json
+from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, canvas, save, styled
+from multihorizon.training.configuration import Configuration
+from multihorizon.training.host_loop import TRAINING, HostTrainer
+from multihorizon.training.iterations import Progress, Schedule
+from multihorizon.training.worlds import trainer_of, world
+
+Spans = list[tuple[float, float]]  # begun, ended, in milliseconds
+SETTLED = 6  # seconds of learning before the profile
+
+
+class Marked:
+    """A group of environments whose comings and goings are in the profile."""
+
+    def __init__(self, world: Any, group: int) -> None:
+        self._world, self._group = world, group
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world, name)
+
+    def send(self, actions: Any) -> None:
+        with jax.profiler.TraceAnnotation(f"send {self._group}"):
+            self._world.send(actions)
+
+    def receive(self) -> Any:
+        with jax.profiler.TraceAnnotation(f"receive {self._group}"):
+            return self._world.receive()
+
+
+def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The events of a second of training."""
+    chosen = world(f"atari/{options.game}")
+    agent = replace(preset("multi-rainbow"), compute_dtype=options.dtype, warm_up_steps=options.warm_up)
+    if options.replay:
+        agent = replace(agent, replay_capacity=options.replay)
+    schedule = Schedule(1, options.warm_up + options.steps, 0)
+    environments = options.envs or chosen.environments
+    trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, options.seeds, environments))
+    assert isinstance(trainer, HostTrainer)
+    for group in range(trainer.groups):
+        trainer._worlds[TRAINING, group] = Marked(trainer.world(TRAINING, group), group)  # type: ignore[assignment]
+    reports = 0
+    with tempfile.TemporaryDirectory() as folder:
+
+        def report(progress: Progress) -> None:
+            nonlocal reports
+            reports += progress.loss is not None
+            if reports == SETTLED:
+                jax.profiler.start_trace(folder)
+            if reports == SETTLED + 1:
+                jax.profiler.stop_trace()
+
+        trainer.iterate(trainer.init(0), 0, 0, report)
+        trainer.close()
+        with gzip.open(glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)[0]) as file:
+            events: list[dict[str, Any]] = json.load(file)["traceEvents"]
+    return events
+
+
+def merged(spans: Iterable[tuple[float, float]]) -> Spans:
+    whole: Spans = []
+    for begun, ended in sorted(spans):
+        if whole and begun <= whole[-1][1]:
+            whole[-1] = whole[-1][0], max(whole[-1][1], ended)
+        else:
+            whole.append((begun, ended))
+    return whole
+
+
+def lanes(events: list[dict[str, Any]]) -> dict[str, Spans]:
+    """What was busy when, from the first frames received on."""
+
+    def span(event: dict[str, Any]) -> tuple[float, float]:
+        return event["ts"] / 1e3, (event["ts"] + event["dur"]) / 1e3
+
+    complete = [event for event in events if event.get("ph") == "X"]
+    found: dict[str, Spans] = {}
+    for group in (0, 1):
+        sent = sorted(span(e)[1] for e in complete if e["name"] == f"send {group}")
+        received = sorted(span(e)[1] for e in complete if e["name"] == f"receive {group}")
+        pairs = [(s, min(r for r in received if r > s)) for s in sent if received and received[-1] > s]
+        if pairs:
+            found[f"environments, group {group + 1}"] = pairs
+    found["host waits for environments"] = merged(span(e) for e in complete if e["name"].startswith("receive "))
+    gpus = {e["pid"] for e in events if e.get("name") == "process_name" and "GPU" in e["args"]["name"]}
+    streams = {
+        (e["pid"], e["tid"])
+        for e in events
+        if e.get("name") == "thread_name" and e["pid"] in gpus and "Stream" in e["args"]["name"]
+    }
+    kernels = [e for e in complete if (e["pid"], e["tid"]) in streams]
+    for lane, learns in (("device stores and acts", False), ("device learns", True)):
+        own = [e for e in kernels if ("learn" in str(e.get("args", {}).get("hlo_module", ""))) == learns]
+        found[lane] = merged(span(e) for e in own)
+    return {name: spans for name, spans in found.items() if spans}
+
+
+@styled
+def draw(found: dict[str, Spans], first: float, milliseconds: float) -> Figure:
+    figure, (axes,) = canvas(11, 0.55 * len(found) + 1.1)
+    colours = {"environments": ORANGE, "host": GREY, "device stores": GREEN, "device learns": BLUE}
+    for place, (name, spans) in enumerate(reversed(found.items())):
+        shown = [(a - first, b - a) for a, b in spans if b > first and a < first + milliseconds]
+        colour = next(colour for start, colour in colours.items() if name.startswith(start))
+        axes.broken_barh(shown, (place - 0.38, 0.76), color=colour, lw=0)
+    axes.set_yticks(range(len(found)), list(reversed(found)))
+    axes.set_xlim(0, milliseconds)
+    axes.set_xlabel("milliseconds")
+    axes.grid(axis="y", visible=False)
+    return figure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--game", default="Seaquest")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--envs", type=int, default=0, help="if not as many as are usual")
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--warm-up", type=int, default=20_000)
+    parser.add_argument("--steps", type=int, default=150_000, help="while learning")
+    parser.add_argument("--replay", type=int, default=0, help="frames, if not the preset's")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    found = lanes(profiled(options))
+    first, last = found["host waits for environments"][0][0], found["host waits for environments"][-1][1]
+    inside = {n: [(max(a, first), min(b, last)) for a, b in s if b > first and a < last] for n, s in found.items()}
+    shares = {n: sum(b - a for a, b in merged(s)) / (last - first) for n, s in inside.items()}
+    groups = [span for n, s in inside.items() if n.startswith("environments") for span in s]
+    shares["any environments"] = sum(b - a for a, b in merged(groups)) / (last - first)
+    for name, share in shares.items():
+        print(f"{name:30} {100 * share:3.0f}% of {last - first:.0f} ms")
+    options.out.mkdir(parents=True, exist_ok=True)
+    write_json(options.out / "timeline.json", {"device": jax.devices()[0].device_kind, "shares": shares})
+    print(save(draw(found, first + 0.2 * (last - first), min(100.0, (last - first) / 2)), options.out / "timeline.png"))
+
+
+if __name__ == "__main__":
+    main()

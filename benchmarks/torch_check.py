@@ -1,0 +1,125 @@
+"""PyTorch's update beside Learner's: the same weights, replay and draws, and several updates of both."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+from torch_agent import BATCH, STACK, Tensors, packed, unpacked
+from torch_update import Subject
+
+from multihorizon.agents import replay as replays
+from multihorizon.agents.learner import Learner, LearnerState
+from multihorizon.agents.networks import NATURE
+from multihorizon.agents.presets import preset
+from multihorizon.agents.replay import Replay, ReplayShape
+
+FRAMES, STREAMS, ACTIONS, UPDATES = 8_000, 40, 6, 3
+# Relative, by norms. The second is for the changes of weights: these jump, by some 1e-3, with every feature that is
+# rounded to the other side of a ReLU's corner.
+TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
+
+
+def random_replay(shape: ReplayShape, seed: int = 0) -> Replay:
+    """Full, with episodes that end and begin anywhere, and some rows that are never to be drawn."""
+    rng = np.random.default_rng(seed)
+    replay = replays.init(shape)
+    drawable = rng.random(replay.priorities.shape) < 0.9
+    priorities = jnp.asarray(drawable * rng.uniform(0.1, 1, drawable.shape), jnp.float32)
+    return replay._replace(
+        frames=jnp.asarray(rng.integers(256, size=replay.frames.shape), jnp.uint8),
+        actions=jnp.asarray(rng.integers(ACTIONS, size=replay.actions.shape), jnp.int32),
+        rewards=jnp.asarray(rng.normal(size=replay.rewards.shape), jnp.float32),
+        ends=jnp.asarray(rng.choice(4, size=replay.ends.shape, p=[0.7, 0.1, 0.1, 0.1]), jnp.uint8),
+        ages=jnp.asarray(rng.integers(8, size=replay.ages.shape), jnp.uint8),
+        priorities=priorities,
+        block_sums=priorities.sum(axis=1),
+    )
+
+
+def weights_of(parameters: Any) -> Tensors:
+    """In the order of PyTorch's lists, and still in Learner's layouts."""
+    layers = [*parameters.torso.layers, parameters.torso.hidden, parameters.heads]
+    return [torch.tensor(np.asarray(x, np.float32)) for layer in layers for x in (layer.weight, layer.bias)]
+
+
+def load(subject: Subject, state: LearnerState, replay: Replay) -> None:
+    """Into the tensors that are there, since a captured graph knows no others."""
+    agent = subject.agent
+    masters, target = (packed(weights_of(w), agent.convolve) for w in (state.parameters, state.target))
+    for tensors, weights in (
+        (agent.state.masters, masters),
+        (agent.state.rounded, masters),
+        (agent.state.target, target),
+    ):
+        for tensor, weight in zip(tensors or masters, weights, strict=True):
+            tensor.copy_(weight)
+    moments = (
+        [tensor for held in subject.optimiser.state.values() for tensor in held.values()] if subject.optimiser else []
+    )
+    for tensor in (*agent.state.means, *agent.state.squares, agent.state.step, *moments):
+        tensor.zero_()
+    for name, tensor in agent.replay._asdict().items():
+        tensor.copy_(torch.tensor(np.asarray(getattr(replay, name))).view(tensor.shape))
+
+
+def draws_of(replay: Replay, indices: Any) -> torch.Tensor:
+    """What must be drawn from [0, 1) for these indices to be sampled, one from each of B equal parts of the whole."""
+    blocks, leaves = np.divmod(np.asarray(indices), replay.priorities.shape[1])
+    priorities = np.asarray(replay.priorities, np.float64)
+    ends = priorities.sum(1).cumsum()
+    low = (ends - priorities.sum(1))[blocks] / ends[-1] * BATCH - np.arange(BATCH)
+    high = ends[blocks] / ends[-1] * BATCH - np.arange(BATCH)
+    inside = priorities[blocks]
+    ends = inside.cumsum(1)
+    leaf_ends, chosen = np.take_along_axis(ends, leaves[:, None], 1)[:, 0], inside[np.arange(BATCH), leaves]
+    draws = np.stack([(low.clip(0) + high.clip(max=1)) / 2, (leaf_ends - chosen / 2) / ends[:, -1]])
+    return torch.tensor(draws, dtype=torch.float32)
+
+
+def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
+    """Prints how far the two are apart, and says whether that is little enough."""
+    learning = replace(preset("multi-rainbow"), compute_dtype=dtype)
+    learner = Learner(learning, ACTIONS, (84, 84, STACK), NATURE)
+    shape = ReplayShape(FRAMES, STREAMS, (84, 84, 1), "uint8", STACK, learning.n_steps, BATCH)
+    subject = Subject(len(learning.horizons), ACTIONS, dtype, FRAMES, convolve, adam, device)
+    agent = subject.agent
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    draws = torch.rand(2, BATCH, device=device)
+    run = subject.runner(form, 1, draws)
+    apart: dict[str, float] = {}
+
+    def compare(name: str, ours: Any, theirs: torch.Tensor) -> None:
+        expected, got = np.asarray(ours).reshape(-1), theirs.cpu().numpy().reshape(-1)
+        distance = float(np.linalg.norm(got - expected) / np.linalg.norm(expected))
+        apart[name] = max(apart.get(name, 0.0), distance)
+
+    with jax.default_device(jax.devices("cpu")[0]):
+        state, replay = learner.init(jax.random.key(0)), random_replay(shape)
+        state = state._replace(target=learner.init(jax.random.key(1)).target)
+        load(subject, state, replay)
+        first = weights_of(state.parameters)
+        sample = jax.jit(lambda replay, key: replays.sample(shape, replay, key).indices)
+        learn = jax.jit(lambda state, replay, key: learner.learn(shape, state, replay, key))
+        for key in jax.random.split(jax.random.key(2), UPDATES):
+            draws.copy_(draws_of(replay, sample(replay, key)))
+            before, before_there = replay.priorities, agent.replay.priorities.clone()
+            state, replay, metrics = learn(state, replay, key)
+            run()
+            compare("losses", metrics.losses, agent.state.losses)
+            compare("changes of priorities", replay.priorities - before, agent.replay.priorities - before_there)
+            compare("sums of blocks", replay.block_sums, agent.replay.block_sums)
+            compare("largest priority", replay.largest_priority, agent.replay.largest_priority)
+        names = [f"{kind} {i}" for i in range(5) for kind in ("weight", "bias")]
+        there = unpacked([weight.cpu() for weight in agent.state.masters], convolve)
+        for name, begun, ours, theirs in zip(names, first, weights_of(state.parameters), there, strict=True):
+            compare(f"change of {name}", ours - begun, theirs - begun)
+    near = all(value <= TOLERANCES[dtype]["change of" in name] for name, value in apart.items())
+    fine = near and subject.steps == UPDATES
+    print(f"{'equal' if fine else 'DIFFERENT'}: {form}, {convolve}, {adam}, {dtype}, {device}, {UPDATES} updates")
+    for name, value in apart.items():
+        print(f"    {name}: {value:.1e} apart")
+    return fine

@@ -1,0 +1,186 @@
+"""multihorizon sweep: an experiment, every run of it that is not finished yet."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multihorizon.cli import running
+from multihorizon.errors import InputError
+
+if TYPE_CHECKING:
+    from multihorizon.experiments.experiment import Experiment
+    from multihorizon.experiments.sweep import Planned, Status
+
+SUMMARY = "runs an experiment, what is left of it: multihorizon sweep minatar --out DIR"
+DESCRIPTION = """\
+Trains every run of an experiment that is not finished yet, each from its last checkpoint, the seeds of one
+configuration side by side. Stop it at any moment, and give the same command to go on: nothing is done twice. DIR then
+holds a folder for each run, as multihorizon train makes them, and experiment.json, which says what was run.
+"""
+EPILOG = """\
+experiments (with --dry-run, their runs, time and disk):
+  pathworld        the agents of the paper's Pathworld as networks, judged under hazard
+  hazard           matched and mismatched beliefs about risk, in the foraging world
+  minatar          the ablation below in MinAtar: minutes on one GPU
+  grids            the paper's grid, Gauss and minimax, in MinAtar and the foraging world
+  hyper-vs-multi   Rainbow, Multi- and Hyper-Rainbow in 19 Atari games
+  auxiliary        Rainbow and Multi-Rainbow in 60 Atari games
+  ablation         C51, + n-step, + priority and Rainbow, with and without Multi, in 10 Atari games
+  priority         Multi-Rainbow, priorities averaged or by the largest gamma, in 60 Atari games
+  grids-atari      the paper's grid, Gauss and minimax, in 10 Atari games
+  FILE.py          your own: a file that defines EXPERIMENT
+"""
+OWN = "EXPERIMENT"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("experiment", metavar="EXPERIMENT", help="its name, or FILE.py of your own: see below")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the experiment's folder (runs/EXPERIMENT)")
+    parser.add_argument("--dry-run", action="store_true", help="prints the runs, their estimated time and disk")
+    parser.add_argument(
+        "--only", metavar="WORD", action="append", default=[], help="only runs with this agent or environment, by name"
+    )
+    parser.add_argument("--seeds", type=int, help="of each configuration (the experiment's own)")
+    parser.add_argument("--steps", type=int, help="agent steps of each seed (the experiment's own)")
+    parser.add_argument("--checkpoint-minutes", type=float, default=5.0, metavar="M", help="at least between two (5)")
+    parser.add_argument("--device", metavar="cpu|gpu", help="where to compute (the fastest that there is)")
+    parser.add_argument(
+        "--ray",
+        nargs="?",
+        const="local",
+        metavar="HOST:PORT",
+        help="on Ray: the cluster at an address, or 'auto' for the one that this machine is part of; "
+        "without either, one on this machine alone",
+    )
+    parser.add_argument("--gpu-share", type=float, metavar="S", help="on Ray: of a GPU, for each run (1)")
+    parser.add_argument("--cpus", type=int, metavar="N", help="on Ray: CPU cores for each run (1)")
+    parser.add_argument("--json", action="store_true", help="the runs, and how each of them ended")
+
+
+def run(options: argparse.Namespace) -> None:
+    for name in ("gpu_share", "cpus"):
+        if getattr(options, name) is not None and options.ray is None:
+            raise InputError(f"--{name.replace('_', '-')} means nothing without --ray")
+    if options.ray is None:
+        running.use_device(options.device)
+    from multihorizon.experiments.sweep import plan
+
+    experiment = _experiment(options.experiment).scaled(options.seeds, options.steps)
+    out = options.out or Path("runs") / experiment.name
+    planned = plan(experiment, out, options.checkpoint_minutes)
+    chosen = _chosen(planned, options.only)
+    if options.dry_run:
+        _show_estimates(chosen, options.json)
+        return
+    _go(options, experiment, out, chosen)
+
+
+def _experiment(name: str) -> "Experiment":
+    from multihorizon.cli.choices import guarded
+    from multihorizon.experiments import catalogue
+    from multihorizon.experiments.experiment import Experiment
+
+    if not name.endswith(".py"):
+        return catalogue.experiment(name)
+    import runpy
+
+    found = guarded(name, runpy.run_path, name).get(OWN)
+    if not isinstance(found, Experiment):
+        raise InputError(f"{name} must define {OWN} = multihorizon.experiments.experiment.Experiment(...)")
+    return found
+
+
+def _chosen(planned: "list[Planned]", words: list[str]) -> "list[Planned]":
+    """Those whose agent or environment is named; of both kinds, those that fit both."""
+    from multihorizon.errors import one_of
+
+    environments = {one.run.environment for one in planned}
+    for word in words:
+        one_of("agent or environment", word, [*dict.fromkeys(one.run.label for one in planned), *sorted(environments)])
+    places = environments & set(words)
+    labels = set(words) - environments
+    return [
+        one
+        for one in planned
+        if (not places or one.run.environment in places) and (not labels or one.run.label in labels)
+    ]
+
+
+def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen: "list[Planned]") -> None:
+    from contextlib import AbstractContextManager, closing, nullcontext
+
+    from multihorizon.cli.sweep_table import board
+    from multihorizon.cli.terminal import note, show, show_json
+    from multihorizon.experiments.sweep import State, TrainAll, describe, here
+    from multihorizon.training.records import locked
+
+    way: AbstractContextManager[TrainAll] = nullcontext(here)
+    if options.ray is not None:
+        from multihorizon.experiments.ray_cluster import cluster
+
+        way = cluster(options.ray, options.device, options.gpu_share, options.cpus)
+    with way as train_all, closing(locked(out)):
+        describe(experiment, out)
+        left = [one for one in chosen if not one.finished]
+        if not options.json:
+            show(f"{experiment.name} in {out}: {len(chosen)} runs, {len(left)} of them left")
+        with board(chosen) as (tell, statuses):
+            train_all(left, tell, note)
+    if options.json:
+        show_json({"folder": str(out), "runs": [_ended(one, statuses[one.run.folder]) for one in chosen]})
+    failed = [one for one in chosen if statuses[one.run.folder].state is State.FAILED]
+    if failed:
+        said = statuses[failed[0].run.folder].said
+        raise InputError(f"{len(failed)} of {len(chosen)} runs failed; {failed[0].name}: {said}")
+    if not options.json:
+        show(f"All {len(chosen)} runs are finished; see them with: multihorizon report {out}")
+
+
+def _ended(one: "Planned", status: "Status") -> dict[str, Any]:
+    run = {"label": one.run.label, "environment": one.run.environment, "folder": str(one.folder)}
+    return run | {"state": status.state.value, "said": status.said}
+
+
+def _show_estimates(chosen: "list[Planned]", as_json: bool) -> None:
+    import jax
+
+    from multihorizon.cli.terminal import show, show_json, table
+    from multihorizon.experiments.estimates import Sizes, estimate
+
+    device, sizes = jax.default_backend(), Sizes()
+    estimates = [estimate(one, device, sizes) for one in chosen]
+    if as_json:
+        listed = [_ended(one, one.status()) | vars(e) for one, e in zip(chosen, estimates, strict=True)]
+        show_json({"device": device, "runs": listed})
+        return
+    rows = [
+        [
+            one.run.environment,
+            one.run.label,
+            f"{one.configuration.seeds} × {one.steps:,}",
+            "done" if one.finished else _duration(e.seconds),
+            _size(e.kept_bytes + e.working_bytes),
+        ]
+        for one, e in zip(chosen, estimates, strict=True)
+    ]
+    columns = ["environment", "agent", "seeds × steps", "time left", "disk"]
+    whole = sum(e.seconds for e in estimates)
+    kept = sum(e.kept_bytes for e in estimates)
+    working = max((e.working_bytes for e in estimates), default=0)
+    show(
+        table(f"{len(chosen)} runs", columns, rows),
+        f"One after another on this machine's {device}: about {_duration(whole)}, {_size(kept)} of weights that stay, "
+        f"and up to {_size(working)} of checkpoints for each run under way. Times are scaled from measured rates.",
+    )
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"

@@ -1,0 +1,84 @@
+"""A sweep as it goes: a table of what runs where on a terminal, plain lines elsewhere. On stderr, clear of results."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from multihorizon.experiments.sweep import Planned, Status
+
+MOST_ROWS = 20
+
+
+@contextmanager
+def board(planned: "Sequence[Planned]") -> "Iterator[tuple[Callable[[Planned, Status], None], dict[str, Status]]]":
+    """Takes what is told of each run, and keeps the last of it by the run's folder."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from multihorizon.experiments.sweep import State
+
+    console = Console(stderr=True, highlight=False)
+    statuses = {one.run.folder: one.status() for one in planned}
+    shown: dict[str, tuple[float, object]] = {}
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+
+        def tell(one: "Planned", status: "Status") -> None:
+            statuses[one.run.folder] = status
+            if console.is_terminal:
+                live.update(_table(planned, statuses), refresh=True)
+                return
+            when, last = shown.get(one.run.folder, (0.0, None))
+            now, key = time.monotonic(), (status.state, status.where)
+            if key != last or (status.state is State.RUNNING and now - when > SECONDS_BETWEEN_LINES):
+                shown[one.run.folder] = (now, key)
+                done = sum(s.state is State.DONE for s in statuses.values())
+                console.print(f"[{done}/{len(planned)}] {one.name}: {_line(one, status)}", soft_wrap=True, markup=False)
+
+        yield tell, statuses
+
+
+def _line(one: "Planned", status: "Status") -> str:
+    from multihorizon.experiments.sweep import State
+
+    if status.state is State.FAILED:
+        return f"failed: {status.said}"
+    words = [status.state.value + (f" ({status.where})" if status.where else "")]
+    if status.step:
+        words.append(f"{min(status.step, one.steps):,} of {one.steps:,} steps")
+    if status.returns is not None:
+        words.append(f"return {status.returns:.2f}")
+    if status.steps_per_second:
+        words.append(f"{status.steps_per_second:,.0f} steps/s")
+    return ", ".join(words)
+
+
+def _table(planned: "Sequence[Planned]", statuses: "dict[str, Status]") -> "Group":
+    from multihorizon.cli.terminal import table
+    from multihorizon.experiments.sweep import State
+
+    counts = {state: sum(s.state is state for s in statuses.values()) for state in State}
+    said = ", ".join(f"{count} {state.value}" for state, count in counts.items() if count)
+    rows = []
+    for state in (State.RUNNING, State.FAILED):
+        for one in planned:
+            status = statuses[one.run.folder]
+            if status.state is state:
+                rows.append(
+                    [
+                        one.run.environment,
+                        one.run.label,
+                        status.where or state.value,
+                        f"{min(1.0, status.step / one.steps):.0%}",
+                        "" if status.returns is None else f"{status.returns:.2f}",
+                        f"{status.steps_per_second:,.0f}" if status.steps_per_second else "",
+                    ]
+                )
+    columns = ["environment", "agent", "where", "done", "return", "steps/s"]
+    more = f"and {len(rows) - MOST_ROWS} more" if len(rows) > MOST_ROWS else ""
+    return table(f"{len(planned)} runs: {said}", columns, rows[:MOST_ROWS], more)

@@ -1,0 +1,105 @@
+"""How long a run takes, and how much it writes: roughly, before it is begun."""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+
+from multihorizon.experiments.sweep import Planned
+from multihorizon.training.checkpoint import KEPT
+from multihorizon.training.configuration import Configuration
+from multihorizon.training.worlds import made
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Training steps a second: of one seed alone, and of as many seeds side by side as fill the device."""
+
+    one_seed: float
+    all_seeds: float
+
+
+# By device and environment, the longest name that fits. On other devices than these, times differ.
+# gpu: one NVIDIA H200. MinAtar: results/minatar (ten seeds, ten heads); games not measured go by the slowest there.
+#      Atari: results/atari (one seed, 16,000 to 30,000 frames a second, a step is four). The small worlds on a GPU wait
+#      for its launches, not for its arithmetic: they go by MinAtar's.
+# cpu: two cores. MinAtar: results/cpu (one seed). Atari: results/cpu, "The whole training loop". Foraging and
+#      Pathworld: `multihorizon sweep hazard` and `sweep pathworld`, the rate that their metrics.jsonl tell.
+RATES = {
+    "gpu": {
+        "minatar/breakout": Rate(9_400, 94_000),
+        "minatar/asterix": Rate(5_800, 58_000),
+        "minatar": Rate(5_300, 53_000),
+        "atari": Rate(5_500, 5_500),
+        "": Rate(5_300, 53_000),
+    },
+    "cpu": {
+        "minatar": Rate(1_800, 1_800),
+        "atari": Rate(99, 99),
+        "foraging": Rate(2_000, 2_000),
+        "pathworld": Rate(2_000, 2_000),
+        "": Rate(99, 99),
+    },
+}
+EVALUATION = 0.25  # of a training step: it is played but not learned from
+START_SECONDS = 20  # imports and compilation
+
+
+@dataclass(frozen=True)
+class Estimate:
+    seconds: float
+    kept_bytes: int  # weights, which stay
+    working_bytes: int  # checkpoints, while it trains
+
+
+def estimate(one: Planned, device: str, sizes: "Sizes") -> Estimate:
+    """Of what is left of a run; a finished one has only what it keeps."""
+    configuration, schedule = one.configuration, one.configuration.schedule
+    size = sizes.of(configuration)
+    kept = size.parameters * (1 + schedule.iterations // configuration.weights_every)
+    if one.finished:
+        return Estimate(0.0, kept, 0)
+    filled = min(1.0, schedule.steps / configuration.agent.replay_capacity) if configuration.checkpoint_replay else 0.0
+    checkpoint = round(size.replay * filled) + size.learner
+    # The newest is written before the oldest goes, and the latest weights lie beside them.
+    return Estimate(seconds(one, device), kept, (KEPT + 1) * checkpoint + size.parameters)
+
+
+def seconds(one: Planned, device: str) -> float:
+    rates = RATES.get(device, RATES["gpu"])
+    rate = rates[max((name for name in rates if one.run.environment.startswith(name)), key=len)]
+    schedule, seeds = one.configuration.schedule, one.configuration.seeds
+    left = 1 - one.status().step / schedule.steps
+    evaluation = EVALUATION * schedule.iterations * schedule.evaluation_steps
+    steps = max(0.0, left) * (schedule.steps + evaluation) * seeds
+    return START_SECONDS + steps / min(seeds * rate.one_seed, rate.all_seeds)
+
+
+class Size(NamedTuple):
+    """Bytes of all seeds' parts of a state."""
+
+    replay: int
+    learner: int
+    parameters: int
+
+
+class Sizes:
+    """Of configurations, each looked at once: the games of a family differ in their actions only."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Size] = {}
+
+    def of(self, configuration: Configuration) -> Size:
+        agent = configuration.agent
+        family = configuration.environment.partition("/")[0]
+        shape = (agent.replay_capacity, len(agent.horizons), agent.loss, type(agent.optimiser), agent.compute_dtype)
+        key = (family, *shape, configuration.torso)
+        if key not in self._known:
+            with made(replace(configuration, seeds=1, environments=1)) as trainer:
+                state: Any = jax.eval_shape(lambda: trainer.init(0))
+            self._known[key] = Size(*map(_bytes, (state.replay, state.learner, state.learner.parameters)))
+        return Size(*(configuration.seeds * part for part in self._known[key]))
+
+
+def _bytes(tree: Any) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

@@ -1,0 +1,119 @@
+"""An experiment as a value: a list of runs, and which of them the figures made of them compare."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from multihorizon.agents.presets import Agent
+from multihorizon.discounting import Discount
+from multihorizon.errors import InputError, one_of
+from multihorizon.training.configuration import Configuration
+from multihorizon.training.worlds import configured, world
+
+TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # steps at which a discount is written down
+
+
+@dataclass(frozen=True)
+class Run:
+    """An agent in an environment, several seeds side by side. `settings` take the place of the agent's once it is
+    adapted to the environment; what is None is as suits the environment. `wanted` is the discount that the agent was
+    asked to act by, which may not be what its horizons add up to."""
+
+    agent: Agent
+    environment: str
+    seeds: int = 3
+    wanted: Discount | None = None
+    steps: int | None = None
+    training_steps: int | None = None
+    evaluation_steps: int | None = None
+    environments: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return self.agent.name
+
+    @property
+    def folder(self) -> str:
+        return f"{_plain(self.environment)}/{_plain(self.label)}"
+
+    def configuration(self, checkpoint_minutes: float = 10.0) -> Configuration:
+        chosen = world(self.environment)
+        agent = replace(chosen.adapt(self.agent), **self.settings)
+        return configured(
+            chosen,
+            agent,
+            seeds=self.seeds,
+            steps=self.steps,
+            training_steps=self.training_steps,
+            evaluation_steps=self.evaluation_steps,
+            environments=self.environments,
+            checkpoint_minutes=checkpoint_minutes,
+        )
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """`pairs` of labels (baseline, challenger) are compared game by game; `panels` are figures of their own with the
+    curves of the labels in each."""
+
+    name: str
+    title: str
+    about: str
+    runs: Sequence[Run]
+    pairs: Sequence[tuple[str, str]] = ()
+    panels: Sequence[Sequence[str]] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.runs:
+            raise InputError("an experiment needs a name and at least one run")
+        folders = [run.folder for run in self.runs]
+        twice = sorted({folder for folder in folders if folders.count(folder) > 1})
+        if twice:
+            raise InputError(f"two runs of {self.name} share the folder {twice[0]}; give their agents different names")
+        for label in [label for group in (*self.pairs, *self.panels) for label in group]:
+            one_of("label", label, sorted({run.label for run in self.runs}))
+
+    def scaled(self, seeds: int | None = None, steps: int | None = None) -> "Experiment":
+        """The same at another size."""
+        runs = [
+            replace(run, seeds=run.seeds if seeds is None else seeds, steps=run.steps if steps is None else steps)
+            for run in self.runs
+        ]
+        return replace(self, runs=runs)
+
+    def description(self) -> dict[str, Any]:
+        """What a reader of the results must know, as JSON."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "about": self.about,
+            "pairs": [list(pair) for pair in self.pairs],
+            "panels": [list(panel) for panel in self.panels],
+            "runs": [
+                {
+                    "label": run.label,
+                    "environment": run.environment,
+                    "folder": run.folder,
+                    "seeds": run.seeds,
+                    "steps": run.configuration().schedule.steps,
+                    "wanted": _values(run.wanted),
+                }
+                for run in self.runs
+            ],
+        }
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name).strip(".-")
+
+
+def _values(wanted: Discount | None) -> dict[str, Any] | None:
+    if wanted is None:
+        return None
+    name = wanted.label.replace("(", ", ").replace("=", " = ").removesuffix(")")
+    values = np.asarray(wanted(TIMES), float)
+    return {"name": name, "times": [int(t) for t in TIMES], "values": values.tolist()}

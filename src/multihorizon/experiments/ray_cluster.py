@@ -1,0 +1,202 @@
+"""A sweep on Ray: one task for each configuration, which goes on from its checkpoint when its worker dies.
+
+The only file that knows of Ray.
+"""
+
+import importlib
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from multihorizon.errors import InputError, at_least, one_of
+from multihorizon.experiments.sweep import DESCRIPTION, Planned, State, Status, TellOf, TrainAll, attempt
+from multihorizon.training.configuration import Configuration
+from multihorizon.training.records import WEIGHTS, Busy, locked
+from multihorizon.training.run import Warn
+
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to others
+    "RAY_NUM_REDIS_GET_RETRIES": "1",  # where something else than Ray answers, it would otherwise take over two minutes
+    "RAY_gcs_server_request_timeout_seconds": "10",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # it would write of each worker's death into the results
+}
+RETRIES = 20  # of a task whose worker died
+SECONDS_TO_ANSWER = 5.0
+SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_TO_LET_GO = 120.0  # a worker that lost its node ends a moment later, and holds its run's lock until then
+MEMORY_SHARE = 0.9  # of a GPU's, for all tasks that share it together
+
+
+@contextmanager
+def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int | None) -> Iterator[TrainAll]:
+    """A way to train on the cluster at an address: HOST:PORT, auto (the one that this machine is part of), or local (a
+    new one on this machine). A run takes `gpu_share` of a GPU where there are any, and so many CPU cores."""
+    if device is not None:
+        one_of("device", device, ["cpu", "gpu"])
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)  # it is read when Ray is imported
+    try:
+        ray = importlib.import_module("ray")
+    except ImportError:
+        raise InputError("a sweep on Ray needs it: pip install 'multihorizon[ray]'") from None
+    _connect(ray, address)
+    try:
+        asked = _asked(ray, device, gpu_share, cpus)
+
+        def train_all(left: Sequence[Planned], tell: TellOf, warn: Warn) -> None:
+            _train_all(ray, asked, left, tell, warn)
+
+        yield train_all
+    finally:
+        ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
+    quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    if address == "local":
+        ray.init(address="local", include_dashboard=False, **quiet)
+        return
+    advice = "start one with: ray start --head, or give --ray alone for a cluster on this machine"
+    if address != "auto":
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit() or "/" in host:
+            raise InputError(f"--ray takes HOST:PORT of the cluster's head, or auto, got '{address}'")
+        try:
+            socket.create_connection((host, int(port)), SECONDS_TO_ANSWER).close()
+        except (OSError, OverflowError) as problem:
+            raise InputError(f"no Ray cluster answers at {address} ({problem}); {advice}") from None
+    try:
+        with _silence():
+            ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as problem:
+        said = str(problem).strip().split("\n")[0]
+        raise InputError(f"there is no Ray cluster at {address} that can be used ({said}); {advice}") from None
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Ray's core writes of its attempts to stderr itself, past Python's."""
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _asked(ray: Any, device: str | None, gpu_share: float | None, cpus: int | None) -> dict[str, float]:
+    """What each task asks of its node, which some node must have."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    most = {name: max((node.get(name, 0.0) for node in nodes), default=0.0) for name in ("CPU", "GPU")}
+    share = 1.0 if gpu_share is None else gpu_share
+    if not 0 < share <= 1:
+        raise InputError(f"--gpu-share must lie in (0, 1], got {share:g}")
+    if device == "gpu" and not most["GPU"]:
+        raise InputError("the Ray cluster has no GPU; use --device cpu")
+    cores = 1 if cpus is None else at_least("--cpus", cpus, 1)
+    if cores > most["CPU"]:
+        raise InputError(f"--cpus asks for {cores} cores, and the largest node of the Ray cluster has {most['CPU']:g}")
+    return {"num_cpus": cores, "num_gpus": share if most["GPU"] and device != "cpu" else 0}
+
+
+class _Board:
+    """What the workers tell of their runs, on the node of the one who asks."""
+
+    def __init__(self) -> None:
+        self._statuses: dict[str, Status] = {}
+        self._warnings: list[str] = []
+
+    def tell(self, folder: str, status: Status) -> None:
+        self._statuses[folder] = status
+
+    def warn(self, message: str) -> None:
+        self._warnings.append(message)
+
+    def read(self) -> tuple[dict[str, Status], list[str]]:
+        """All that is new."""
+        told = self._statuses, self._warnings
+        self._statuses, self._warnings = {}, []
+        return told
+
+
+def _train_all(ray: Any, asked: dict[str, float], left: Sequence[Planned], tell: TellOf, warn: Warn) -> None:
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    this_node = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    board = ray.remote(_Board).options(num_cpus=0, scheduling_strategy=this_node).remote()
+    # A process of its own for each task: JAX takes its device once, and gives memory back when it ends.
+    task = ray.remote(max_retries=RETRIES, max_calls=1, scheduling_strategy="SPREAD", **asked)(_task)
+    by_folder = {str(one.folder.resolve()): one for one in left}
+    tasks = {
+        task.remote(one.configuration, folder, one.run.folder, asked["num_gpus"], board): folder
+        for folder, one in by_folder.items()
+    }
+    waiting = list(tasks)
+    while waiting:
+        ready, waiting = ray.wait(waiting, timeout=SECONDS_BETWEEN_LOOKS)
+        statuses, warnings = ray.get(board.read.remote())
+        for message in warnings:
+            warn(message)
+        for folder in (tasks[one] for one in waiting):
+            if folder in statuses:
+                tell(by_folder[folder], statuses[folder])
+        for one in ready:
+            tell(by_folder[tasks[one]], _ended(ray, one))
+
+
+def _ended(ray: Any, task: Any) -> Status:
+    try:
+        ended = ray.get(task)
+        assert isinstance(ended, Status)
+        return ended
+    except ray.exceptions.RayError as problem:
+        lines = str(problem).strip().split("\n") or [type(problem).__name__]
+        said = lines[-1] if isinstance(problem, ray.exceptions.RayTaskError) else lines[0]
+        return Status(State.FAILED, said=f"Ray gave it up: {said}")
+
+
+def _task(configuration: Configuration, place: str, within: str, gpu_share: float, board: Any) -> Status:
+    """One run, in a worker."""
+    import jax
+
+    ray = importlib.import_module("ray")
+    folder = Path(place)
+    if not gpu_share:
+        jax.config.update("jax_platforms", "cpu")
+    elif gpu_share < 1:
+        os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{MEMORY_SHARE * gpu_share:.3f}"
+    gpus = "".join(f", GPU {gpu}" for gpu in ray.get_gpu_ids())
+    where = f"{socket.gethostname()}, process {os.getpid()}{gpus}"
+    if not (Path(place.removesuffix(within)) / DESCRIPTION).exists():
+        said = f"{place} is not to be seen from {socket.gethostname()}: all nodes must share the experiment's folder"
+        return Status(State.FAILED, where, said=said)
+    _wait_for_lock(folder)
+    if (folder / WEIGHTS).exists():  # its worker died after the last moment
+        return Status(State.DONE, where, configuration.schedule.steps)
+
+    def tell(status: Status) -> None:
+        board.tell.remote(place, replace(status, where=where))
+
+    def warn(message: str) -> None:
+        board.warn.remote(message)
+
+    return replace(attempt(configuration, folder, tell, warn), where=where)
+
+
+def _wait_for_lock(folder: Path) -> None:
+    deadline = time.monotonic() + SECONDS_TO_LET_GO
+    while True:
+        try:
+            locked(folder).close()
+            return
+        except Busy:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(SECONDS_BETWEEN_LOOKS)

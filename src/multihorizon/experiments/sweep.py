@@ -1,0 +1,191 @@
+"""An experiment in a folder: what of it is left, and a run of it from its last checkpoint to its end."""
+
+import gc
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from multihorizon.errors import InputError
+from multihorizon.experiments.experiment import Experiment, Run
+from multihorizon.files import write_json
+from multihorizon.training import memory
+from multihorizon.training.configuration import Configuration, plain
+from multihorizon.training.iterations import Outcome, Progress
+from multihorizon.training.records import (
+    CHECKPOINTS,
+    CONFIGURATION,
+    LATEST,
+    WEIGHTS,
+    Records,
+    read_configuration,
+    read_metrics,
+)
+from multihorizon.training.run import Warn, record
+from multihorizon.training.worlds import made
+
+DESCRIPTION = "experiment.json"
+
+
+class State(Enum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a run stands."""
+
+    state: State
+    where: str = ""
+    step: int = 0
+    returns: float | None = None  # mean over seeds: in evaluation, or where there is none in training
+    steps_per_second: float | None = None  # of all seeds together
+    said: str = ""  # why it failed
+
+
+Tell = Callable[[Status], None]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run and its place."""
+
+    run: Run
+    configuration: Configuration
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.run.label} in {self.run.environment}"
+
+    @property
+    def finished(self) -> bool:
+        return (self.folder / WEIGHTS).exists()
+
+    @property
+    def steps(self) -> int:
+        return self.configuration.schedule.steps
+
+    def status(self) -> Status:
+        """As its folder tells."""
+        if self.finished:
+            return Status(State.DONE, step=self.steps)
+        done = read_metrics(self.folder)
+        return Status(State.WAITING, step=int(done[-1]["step"]) if done else 0)
+
+
+TellOf = Callable[[Planned, Status], None]
+TrainAll = Callable[[Sequence[Planned], TellOf, Warn], None]
+
+
+def plan(experiment: Experiment, out: Path, checkpoint_minutes: float) -> list[Planned]:
+    """Its runs, as they are or will be in the folder; an error where the folder holds anything else."""
+    planned = [Planned(run, run.configuration(checkpoint_minutes), out / run.folder) for run in experiment.runs]
+    _check(experiment, out)
+    return [_begun(one) if (one.folder / CONFIGURATION).exists() else one for one in planned]
+
+
+def describe(experiment: Experiment, out: Path) -> None:
+    """Writes down what the folder is for, and clears away what a process killed in its last moment left of a run."""
+    write_json(out / DESCRIPTION, experiment.description())
+    for folder in (out / run.folder for run in experiment.runs):
+        if (folder / WEIGHTS).exists():
+            shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+            (folder / WEIGHTS.replace(".", f"{LATEST}.")).unlink(missing_ok=True)
+
+
+def _check(experiment: Experiment, out: Path) -> None:
+    if not out.exists():
+        return
+    path = out / DESCRIPTION
+    if not path.exists():
+        foreign = sorted(file.name for file in out.iterdir() if not file.name.startswith("."))
+        if foreign:
+            raise InputError(
+                f"{out} holds other files, as {foreign[0]}, and no experiment; choose an empty folder with --out"
+            )
+        return
+    try:
+        held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        name, runs = str(held["name"]), [_essence(run) for run in held["runs"]]
+    except (ValueError, KeyError, TypeError) as problem:
+        raise InputError(f"{path} cannot be read ({problem}); choose another folder with --out") from None
+    if name != experiment.name:
+        raise InputError(f"{out} holds the experiment {name}, not {experiment.name}; choose another folder with --out")
+    if runs != [_essence(run) for run in experiment.description()["runs"]]:
+        raise InputError(
+            f"{out} holds {name} with other runs, seeds or steps; give the same options as when it was begun, "
+            "or choose another folder with --out"
+        )
+
+
+def _essence(run: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(run[name] for name in ("folder", "environment", "seeds", "steps"))
+
+
+def _begun(one: Planned) -> Planned:
+    """With the configuration that it was begun with, from which only the pace of checkpoints may differ."""
+    held = read_configuration(one.folder)
+    asked = replace(one.configuration, checkpoint_minutes=held.checkpoint_minutes)
+    if plain(held) != plain(asked):
+        raise InputError(f"{one.folder} holds a run with another configuration; choose another folder with --out")
+    return replace(one, configuration=held)
+
+
+def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) -> None:
+    """What is left of one run, told as it goes."""
+    earned: list[float | None] = [None]
+
+    def report(progress: Progress) -> None:
+        returns = _mean(progress.returns) if earned[0] is None else earned[0]
+        tell(Status(State.RUNNING, "", progress.step, returns, progress.steps_per_second))
+
+    def finished(outcome: Outcome) -> None:
+        earned[0] = _mean(outcome.evaluation_returns)
+        report(Progress(outcome.step, outcome.returns, None, 0.0, outcome.steps_per_second))
+
+    with made(configuration) as trainer:
+        memory.check(trainer)
+        with closing(Records(folder, configuration)) as records:
+            record(trainer, configuration, records, report, finished, warn)
+
+
+def attempt(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) -> Status:
+    """How a run ended, where its failure is not the others'."""
+    last = [Status(State.RUNNING)]
+
+    def keep(status: Status) -> None:
+        last[0] = status
+        tell(status)
+
+    tell(last[0])
+    try:
+        train(configuration, folder, keep, warn)
+    except InputError as problem:
+        return Status(State.FAILED, step=last[0].step, said=str(problem))
+    except (jax.errors.JaxRuntimeError, MemoryError) as problem:
+        said = str(problem).split("\n")[0] or type(problem).__name__
+        return Status(State.FAILED, step=last[0].step, said=f"the device failed: {said}")
+    return replace(last[0], state=State.DONE)
+
+
+def here(left: Sequence[Planned], tell: TellOf, warn: Warn) -> None:
+    """One run after another, in this process."""
+    for one in left:
+        tell(one, attempt(one.configuration, one.folder, partial(tell, one), warn))
+        gc.collect()  # a trainer holds itself through its compiled methods, and may hold the device's memory
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

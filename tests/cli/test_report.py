@@ -1,0 +1,105 @@
+"""multihorizon report, as a person and as a machine use it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_up_runs import write_run, write_sweep
+
+from multihorizon.cli import main
+from multihorizon.report.runs import read_experiment
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that is said; nothing is written."""
+    assert main(["report", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("multihorizon: ")
+    assert shown.err.count("\n") == 1
+    return shown.err.removeprefix("multihorizon: ").strip()
+
+
+def test_the_papers_claims_from_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["report", "--paper", "--out", str(tmp_path), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    (pair,) = result["pairs"]
+    assert (pair["better"], pair["ties"], pair["environments"]) == (39, 3, 60)
+    iqm = {one["agent"]: round(one["IQM"]["value"], 2) for one in result["aggregates"]}
+    assert (iqm["Rainbow"], iqm["Multi-Rainbow"]) == (1.98, 2.22)
+    assert len(result["left_out_of_aggregates"]) == 5
+    assert all(Path(path).is_file() for path in result["files"])
+    assert Path(result["page"]).name == "index.html"
+
+
+def test_a_folder_of_runs_on_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1, 2], [2, 3]])
+    half = write_run(tmp_path / "b", "multi-rainbow", "atari/Pong", [[4, 5], [5, 6]])
+    (half / "metrics.jsonl").write_text((half / "metrics.jsonl").read_text()[:-30])
+    assert main(["report", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert "multi-rainbow over rainbow" in shown.out
+    assert "1 of 1" in shown.out
+    assert f"open {tmp_path}/report/index.html" in shown.out
+    assert f"multihorizon: {half}/metrics.jsonl: line 2 is not whole, and left out" in shown.err
+    assert "compared over the first 1,000,000 frames, as far as multi-rainbow has come" in shown.err
+    assert len(read_experiment(tmp_path, lambda message: None).runs) == 2  # its own report does not stand in the way
+
+
+def test_folders_that_hold_no_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert refused(capsys, str(tmp_path)) == (
+        f"{tmp_path} holds no runs: a run is a folder with config.json and metrics.jsonl, as multihorizon train makes"
+    )
+    assert "is not a folder" in refused(capsys, str(tmp_path / "nowhere"))
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "metrics.jsonl").write_text("")
+    for content in ("{}", "[]", "{", '{"agent": 3}', '{"agent": {"name": "a"}, "environment": "e", "seeds": "x"}'):
+        (foreign / "config.json").write_text(content)
+        assert str(foreign / "config.json") in refused(capsys, str(tmp_path))
+    write_run(foreign, "rainbow", "foraging", [[np.nan, np.nan]])
+    assert "has finished an iteration" in refused(capsys, str(tmp_path))
+
+
+def test_a_description_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for content in ("{", "[]", "{}", '{"runs": [1]}', '{"runs": [{"label": "a"}]}'):
+        (tmp_path / "experiment.json").write_text(content)
+        assert str(tmp_path / "experiment.json") in refused(capsys, str(tmp_path))
+    write_sweep(tmp_path, [{"label": "a", "environment": "foraging", "folder": "a", "seeds": 1, "wanted": None}])
+    assert "has finished an iteration" in refused(capsys, str(tmp_path))
+    write_sweep(tmp_path, [], pairs=[["a", "b", "c"]])
+    assert "does not describe a sweep" in refused(capsys, str(tmp_path))
+
+
+def test_different_protocols(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "dqn", "foraging", [[1]])
+    write_run(tmp_path / "b", "rainbow", "foraging", [[1]], agent__clip_rewards=False)
+    said = refused(capsys, str(tmp_path))
+    assert "agent.clip_rewards is true in a and false in b" in said
+    assert not (tmp_path / "report").exists()
+
+
+def test_what_is_not_dopamines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1]])
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad/pong.json").write_text('[{"Agent": "DQN"}]')
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    (tmp_path / "text.npz").write_text("no")
+    for name in ("nowhere", "empty", "bad", "other.npz", "text.npz"):
+        assert str(tmp_path / name) in refused(capsys, str(tmp_path), "--dopamine", str(tmp_path / name))
+    assert "one of them" in refused(capsys)
+    assert "one of them" in refused(capsys, str(tmp_path), "--paper")
+    assert "not with --paper" in refused(capsys, "--paper", "--dopamine", "x")
+
+
+def test_jax_is_not_needed() -> None:
+    script = (
+        "import sys, multihorizon.cli.report, multihorizon.report.writing, multihorizon.report.runs\n"
+        "assert not {'jax', 'equinox', 'optax', 'ale_py'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

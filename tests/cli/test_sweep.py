@@ -1,0 +1,106 @@
+"""multihorizon sweep as a person and as a machine use it; what it trains is in tests/experiments."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from multihorizon.cli import main
+from multihorizon.experiments.catalogue import experiment
+from multihorizon.experiments.estimates import RATES, Sizes, estimate, seconds
+from multihorizon.experiments.sweep import plan
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("sweep minatr", "unknown experiment 'minatr' (did you mean 'minatar'?)"),
+        ("sweep", "the following arguments are required: EXPERIMENT"),
+        ("sweep hazard --seeds 0", "--seeds must be a whole number of at least 1"),
+        ("sweep hazard --steps 100", "--steps must be more than the 2,000 steps of the warm-up"),
+        ("sweep hazard --only raimbow", "unknown agent or environment 'raimbow' (did you mean 'rainbow'?)"),
+        ("sweep hazard --checkpoint-minutes -1", "checkpoint_minutes must be 0 or more"),
+        ("sweep hazard --device tpu", "unknown device 'tpu'"),
+        ("sweep hazard --gpu-share 0.5", "--gpu-share means nothing without --ray"),
+        ("sweep hazard --cpus 2", "--cpus means nothing without --ray"),
+        ("sweep hazard --dry-runs", "unknown option of sweep '--dry-runs' (did you mean '--dry-run'?)"),
+        ("sweep nowhere.py", "nowhere.py: No such file"),
+        ("sweep hazard --ray 127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
+        ("sweep hazard --ray localhost", "--ray takes HOST:PORT of the cluster's head, or auto, got 'localhost'"),
+        ("sweep hazard --ray a.b.invalid:6379", "no Ray cluster answers at a.b.invalid:6379"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(
+    line: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(line.split()) == 2
+    assert not list(tmp_path.iterdir())
+    said = capsys.readouterr().err.strip()
+    assert words in said
+    assert "\n" not in said
+
+
+def test_without_ray_it_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["sweep", "hazard", "--ray"]) == 2
+    assert capsys.readouterr().err.strip().endswith("pip install 'multihorizon[ray]'")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_one_experiments(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    def refused(line: str) -> str:
+        assert main(["sweep", *line.split(), "--out", str(tmp_path), "--dry-run"]) == 2
+        said = capsys.readouterr().err.strip()
+        assert "\n" not in said
+        return said
+
+    (tmp_path / "letter.txt").touch()
+    assert "holds other files, as letter.txt, and no experiment" in refused("hazard")
+    (tmp_path / "experiment.json").write_text("{")
+    assert "experiment.json cannot be read" in refused("hazard")
+    (tmp_path / "experiment.json").write_text(json.dumps(experiment("hazard").description()))
+    assert "holds the experiment hazard, not minatar" in refused("minatar")
+    assert "holds hazard with other runs, seeds or steps; give the same options" in refused("hazard --seeds 2")
+    assert main(["sweep", "hazard", "--out", str(tmp_path), "--dry-run"]) == 0
+    foreign = tmp_path / "mine.py"
+    for content, words in (("EXPERIMENT = 3", "must define EXPERIMENT = "), ("1 / 0", "failed with ZeroDivisionError")):
+        foreign.write_text(content)
+        assert words in refused(str(foreign))
+
+
+def test_a_dry_run_tells_time_and_disk(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", "hazard", "--dry-run", "--only", "rainbow"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "foraging/hazard rainbow 10 × 15,000" in shown
+    assert "One after another on this machine's cpu: about" in shown
+    only = ["--only", "minatar/breakout", "--only", "multi-rainbow"]
+    assert main(["sweep", "minatar", "--dry-run", "--json", *only]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert run["state"] == "waiting"
+    assert run["seconds"] > 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_estimates_follow_what_is_left(tmp_path: Path) -> None:
+    atari = plan(experiment("auxiliary"), tmp_path, 5.0)[1]
+    size = Sizes().of(atari.configuration)
+    assert size.replay == pytest.approx(3 * 7.1e9, rel=0.02)  # docs/atari.md
+    told = estimate(atari, "gpu", Sizes())
+    assert told.working_bytes > 3 * size.replay
+    assert 5 < told.seconds / 3600 < 12 * 3  # three seeds of 200 million frames at some 20,000 frames a second
+    assert seconds(atari, "cpu") > 20 * told.seconds
+    atari.folder.mkdir(parents=True)
+    (atari.folder / "metrics.jsonl").write_text('{"iteration": 99, "step": 25000000}\n')
+    assert seconds(atari, "gpu") == pytest.approx(told.seconds / 2, rel=0.01)
+    (atari.folder / "weights.npz").touch()
+    assert estimate(atari, "gpu", Sizes()).seconds == 0
+    for rates in RATES.values():
+        assert "" in rates  # for every environment there is a rate

@@ -1,0 +1,110 @@
+"""A sweep on Ray: its workers are killed, and a whole node of a simulated cluster is lost. It ends as if nothing had
+happened."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from disturbed import assert_same, command
+
+pytest.importorskip("ray")
+
+
+class Nodes:
+    def __init__(self) -> None:
+        script = str(Path(__file__).with_name("nodes.py"))
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([sys.executable, script], stdin=pipe, stdout=pipe, text=True)
+        self.address = self._answer("cluster at")
+
+    def _answer(self, beginning: str) -> str:
+        for line in self.process.stdout or ():
+            if line.startswith(beginning):
+                return line.split()[-1]
+        raise AssertionError("the cluster is gone")
+
+    def tell(self, line: str) -> None:
+        assert self.process.stdin
+        print(line, file=self.process.stdin, flush=True)
+        self._answer("done")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Nodes]:
+    nodes = Nodes()
+    with nodes.process:
+        yield nodes
+        assert nodes.process.stdin
+        nodes.process.stdin.close()
+        nodes.process.wait(timeout=60)
+
+
+class Sweep:
+    """A sweep in a process of its own, and where its runs are."""
+
+    def __init__(self, out: Path, address: str) -> None:
+        self.process = subprocess.Popen(
+            command(out, "--ray", address, "--json"), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.said: list[str] = []
+        self._told = threading.Condition()
+        self._running: dict[str, int] = {}
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        for line in self.process.stderr or ():
+            told = re.match(r"\[\d/\d\] (.*): (\w+) \([^,]*, process (\d+)\)(, \d+ of)?", line)
+            with self._told:
+                self.said.append(line)
+                if told and told[2] == "running" and told[4]:
+                    self._running[told[1]] = int(told[3])
+                elif told:
+                    self._running.pop(told[1], None)
+                self._told.notify_all()
+
+    def worker(self, but: int = 0) -> int:
+        """The process of a run that has played some steps."""
+
+        def found() -> list[int]:
+            return [pid for pid in self._running.values() if pid != but]
+
+        with self._told:
+            assert self._told.wait_for(found, timeout=60), "".join(self.said)
+            return found()[0]
+
+    def ended(self) -> int:
+        with self.process:
+            status = self.process.wait(timeout=120)
+            self._thread.join()
+            self.result = json.load(self.process.stdout)  # type: ignore[arg-type]
+        return status
+
+
+def test_workers_and_a_node_are_lost_and_nothing_else(undisturbed: Path, cluster: Nodes, tmp_path: Path) -> None:
+    cluster.tell("add 1")
+    sweep = Sweep(tmp_path / "small", cluster.address)
+    pid = sweep.worker()
+    os.kill(pid, signal.SIGKILL)
+    sweep.worker(but=pid)
+    cluster.tell("remove 0")
+    cluster.tell("add 2")
+    assert sweep.ended() == 0, "".join(sweep.said)
+    assert [run["state"] for run in sweep.result["runs"]] == ["done", "done"]
+    assert_same(undisturbed, tmp_path / "small")
+    assert len(set(re.findall(r"process (\d+)", "".join(sweep.said)))) >= 4
+
+
+def test_nothing_but_this_file_knows_of_ray() -> None:
+    script = (
+        "import sys, multihorizon.experiments.sweep, multihorizon.experiments.catalogue, multihorizon.cli.sweep\n"
+        "sys.exit('ray' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

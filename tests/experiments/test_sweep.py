@@ -1,0 +1,111 @@
+"""Sweeps that are stopped at any moment and go on: nothing done twice, and the same end."""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from disturbed import assert_same, command, lines, words
+from small_sweep import EXPERIMENT
+
+from multihorizon.cli import main
+from multihorizon.experiments.sweep import State, plan
+
+
+def test_the_folder_says_what_was_run(undisturbed: Path) -> None:
+    held = json.loads((undisturbed / "experiment.json").read_text())
+    assert {"name", "title", "about", "pairs", "panels", "runs"} <= set(held)
+    assert [run["folder"] for run in held["runs"]] == ["foraging-hazard/dqn", "foraging/dqn"]
+    for run in held["runs"]:
+        folder = undisturbed / run["folder"]
+        assert {path.name for path in folder.iterdir()} >= {"config.json", "metrics.jsonl", "weights.npz", "events"}
+        wanted = run["wanted"]
+        assert wanted["name"] == "exponential, γ = 0.99"
+        assert (wanted["times"][0], wanted["times"][-1]) == (1, 1000)
+        assert wanted["values"][0] == pytest.approx(0.99)
+        assert run["seeds"] == 3
+
+
+def test_what_is_done_is_not_done_again(undisturbed: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    shutil.copytree(undisturbed, out)
+    first, second = (out / run.folder for run in EXPERIMENT.runs)
+    written = {path: path.stat().st_mtime_ns for path in first.iterdir()}
+    (second / "weights.npz").unlink()  # as if it had been killed before its first checkpoint
+    (first / "checkpoints").mkdir()  # as if killed after its last moment
+    (first / "checkpoints/iteration-000009-00000000.npz").touch()
+    assert main(words(out, "--json")) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [run["state"] for run in told["runs"]] == ["done", "done"]
+    assert {path: path.stat().st_mtime_ns for path in first.iterdir()} == written
+    assert_same(undisturbed, out)
+
+
+def test_killed_at_random_moments_it_ends_the_same(undisturbed: Path, tmp_path: Path) -> None:
+    """kill -9 of the process, whatever it is doing. `benchmarks/kill_sweep.py` does it more often, and with more."""
+    out, rng = tmp_path / "small", random.Random(2)
+    for _ in range(3):
+        process = subprocess.Popen(command(out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while not list(out.glob("*/*/config.json")) and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.05)
+        time.sleep(rng.uniform(0, 4))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert main(words(out)) == 0
+    assert_same(undisturbed, out)
+
+
+def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import replace\n"
+        "from multihorizon.experiments.experiment import Run\n"
+        "from small_sweep import AGENT, EXPERIMENT\n"
+        "huge = Run(replace(AGENT, name='huge'), 'foraging', settings={'replay_capacity': 10**12})\n"
+        "EXPERIMENT = replace(EXPERIMENT, runs=[huge, EXPERIMENT.runs[1]])\n"
+    )
+    line = f"sweep {tmp_path}/mine.py --out {tmp_path}/out --checkpoint-minutes 0 --json"
+    assert main(line.split()) == 2
+    shown = capsys.readouterr()
+    assert [run["state"] for run in json.loads(shown.out)["runs"]] == ["failed", "done"]
+    assert "1 of 2 runs failed; huge in foraging: this run needs" in shown.err.splitlines()[-1]
+    assert (tmp_path / "out/foraging/dqn/weights.npz").exists()
+
+
+def test_two_sweeps_do_not_share_a_folder(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from multihorizon.training.records import locked
+
+    lock = locked(undisturbed)
+    try:
+        assert main(words(undisturbed)) == 2
+    finally:
+        lock.close()
+    assert "is being trained by another process" in capsys.readouterr().err
+
+
+def test_a_run_begun_with_other_settings_is_not_gone_on_with(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    shutil.copytree(undisturbed, out)
+    path = out / EXPERIMENT.runs[0].folder / "config.json"
+    path.write_text(path.read_text().replace('"batch": 32', '"batch": 16'))
+    with pytest.raises(ValueError, match="holds a run with another configuration"):
+        plan(EXPERIMENT, out, 5.0)
+    path.write_text(path.read_text().replace('"batch": 16', '"batch": 32'))
+    assert [one.status().state for one in plan(EXPERIMENT, out, 5.0)] == [State.DONE, State.DONE]
+
+
+def test_what_is_judged_under_hazard_is_learned_without_it(undisturbed: Path) -> None:
+    """The two runs differ in their judgement alone."""
+    hazardous, plain = (undisturbed / run.folder for run in EXPERIMENT.runs)
+    with np.load(hazardous / "weights.npz") as a, np.load(plain / "weights.npz") as b:
+        for name in a:
+            np.testing.assert_array_equal(a[name], b[name])
+    judged, last = lines(hazardous)[-1], lines(plain)[-1]
+    assert judged["returns"] == last["returns"]
+    assert last["evaluation_returns"] == [None] * 3
+    assert 0 < np.mean(judged["evaluation_returns"]) < 0.5 * np.mean(judged["returns"])
