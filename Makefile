@@ -20,6 +20,9 @@ reproduce: $(VENV)/.installed
 	@echo "The discount that the published Atari agents act by ..."
 	@$(BIN)/multihorizon discount --out reproduced/discount
 	@echo
+	@echo "The paper's table of sixty games, and what may be said of it ..."
+	@$(BIN)/multihorizon report --paper --out reproduced/paper
+	@echo
 	@echo "Rainbow and Hyper-Rainbow learn to forage, three seeds each, and are judged under hazard (about a minute) ..."
 	@$(BIN)/multihorizon foraging
 

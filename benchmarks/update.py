@@ -49,7 +49,7 @@ class Subject:
     ) -> None:
         horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
         agent = replace(preset("multi-rainbow"), horizons=horizons, compute_dtype=dtype)
-        how = convolve or convolve_for(jax.default_backend(), in_loop=True)
+        how = convolve or convolve_for(in_loop=True)
         self.learner = Learner(agent, actions, (84, 84, 4), NATURE, how)
         self.shape = ReplayShape(capacity, streams, (84, 84, 1), "uint8", 4, agent.n_steps, agent.batch)
         keys = jax.random.split(jax.random.key(0), seeds)

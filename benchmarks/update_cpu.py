@@ -40,7 +40,7 @@ FRAMES, ACTIONS, N_STEPS, UPDATES_IN_LOOP = 2_000, 6, 3, 10
 def ours(name: str, in_loop: bool) -> Callable[[], None]:
     """A function that does one update, or as many as `UPDATES_IN_LOOP` in one compiled loop."""
     agent = preset(name)
-    learner = Learner(agent, ACTIONS, (84, 84, 4), NATURE, convolve_for(jax.default_backend(), in_loop))
+    learner = Learner(agent, ACTIONS, (84, 84, 4), NATURE, convolve_for(in_loop))
     shape = ReplayShape(FRAMES, 1, (84, 84, 1), "uint8", 4, N_STEPS, agent.batch)
     frames = np.random.default_rng(0).integers(0, 255, (FRAMES, 1, 84, 84, 1), np.uint8)
     add = jax.jit(partial(replays.add, shape), donate_argnums=0)

@@ -38,7 +38,10 @@ PRINTED = [(line, shown) for line, shown in SHOWN if line != "foraging"]  # what
 
 
 @pytest.mark.parametrize(("line", "shown"), PRINTED, ids=[line for line, _ in PRINTED])
-def test_the_readme_shows_what_is_printed(line: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_shows_what_is_printed(
+    line: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert main(line.split()) == 0
     printed = {" ".join(row.split()) for row in capsys.readouterr().out.split("\n")}
     for row in shown.replace("...", "").split("\n"):
@@ -48,4 +51,4 @@ def test_the_readme_shows_what_is_printed(line: str, shown: str, capsys: pytest.
 def test_there_is_something_to_check() -> None:
     assert len(SNIPPETS) >= 5
     assert len(COMMANDS) >= 8
-    assert len(PRINTED) == 3
+    assert len(PRINTED) == 4

@@ -85,10 +85,13 @@ def test_outputs_of_rounded_weights_are_not_rounded_themselves_but_their_gradien
     np.testing.assert_allclose(gradient.weight[:, :6].astype(jnp.float32), expected, rtol=2e-2, atol=2e-2)
 
 
-def test_where_each_way_of_convolving_is_used() -> None:
-    assert convolve_for("cpu", in_loop=False) is Convolve.PLAIN
-    assert convolve_for("cpu", in_loop=True) is Convolve.PRODUCTS
-    assert convolve_for("gpu", in_loop=False) is convolve_for("gpu", in_loop=True) is Convolve.FUSED
+def test_where_each_way_of_convolving_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert convolve_for(in_loop=False) is Convolve.PLAIN
+    assert convolve_for(in_loop=True) is Convolve.PRODUCTS
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert convolve_for(in_loop=False) is convolve_for(in_loop=True) is Convolve.FUSED
+    monkeypatch.setenv("MULTIHORIZON_KERNELS", "off")
+    assert convolve_for(in_loop=False) is convolve_for(in_loop=True) is Convolve.PRODUCTS
 
 
 def test_bad_input_is_said_in_words() -> None:

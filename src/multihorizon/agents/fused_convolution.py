@@ -15,6 +15,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Float, Int
 
+from multihorizon.agents.kernels import options
+
 TAPS = 64  # inputs of a place that are multiplied at once
 LEAST = 16  # rows or columns of a matrix product
 PLACES = 32  # that one program of the grid computes
@@ -25,13 +27,6 @@ def fits(weight_shape: tuple[int, ...]) -> bool:
     size, _, inputs, outputs = weight_shape
     powers = all(n & (n - 1) == 0 for n in (inputs, outputs))
     return powers and (size * size * inputs) % TAPS == 0 and outputs >= LEAST
-
-
-def options(**parameters: int) -> dict[str, Any]:
-    """Of a kernel. Where there is no GPU it is still right, and very slow."""
-    if jax.default_backend() != "gpu":
-        return {"interpret": True}
-    return {"compiler_params": triton.CompilerParams(**parameters)}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Float, Int
 
-from multihorizon.agents.fused_convolution import options
+from multihorizon.agents.kernels import options
 
 ALMOST = 1 - 2e-7  # of a whole: its last part, in float32
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from multihorizon.agents import fused_convolution
+from multihorizon.agents import fused_convolution, kernels
 from multihorizon.errors import InputError
 
 
@@ -28,10 +28,10 @@ class Convolve(Enum):
     FUSED = "one kernel of ours for a GPU, where the sizes fit it; products where they do not"
 
 
-def convolve_for(backend: str, in_loop: bool) -> Convolve:
-    if backend == "gpu":
+def convolve_for(in_loop: bool) -> Convolve:
+    if kernels.in_use():
         return Convolve.FUSED
-    return Convolve.PRODUCTS if in_loop or backend != "cpu" else Convolve.PLAIN
+    return Convolve.PLAIN if jax.default_backend() == "cpu" and not in_loop else Convolve.PRODUCTS
 
 
 def _uniform(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
-from multihorizon.agents import fused_replay
+from multihorizon.agents import fused_replay, kernels
 from multihorizon.errors import InputError
 
 GOES_ON, TERMINATED, TRUNCATED, FINAL = range(4)  # what a row's step did to its episode; FINAL rows are no steps
@@ -178,7 +178,7 @@ def sample(shape: ReplayShape, replay: Replay, key: Key[Array, ""]) -> Samples:
     """A batch, each with a chance in proportion to its priority: one draw from each of B equal parts of the whole."""
     draws = jax.random.uniform(key, (2, shape.batch))
     parts = (jnp.arange(shape.batch) + draws[0]) / shape.batch
-    draw = fused_replay.draw if jax.default_backend() == "gpu" else _draw
+    draw = fused_replay.draw if kernels.in_use() else _draw
     indices, priorities = draw(replay.priorities, replay.block_sums, parts, draws[1])
     transitions = jax.vmap(lambda index: _transition(shape, replay, index))(indices)
     return Samples(transitions, indices, priorities)
@@ -234,7 +234,7 @@ def reprioritise(
     shape: ReplayShape, replay: Replay, indices: Int[Array, " B"], priorities: Float[Array, " B"]
 ) -> Replay:
     """New priorities of sampled transitions; of one that is no longer held, none."""
-    if jax.default_backend() == "gpu":
+    if kernels.in_use():
         written, sums = fused_replay.write(replay.priorities, replay.block_sums, indices, priorities)
         replay = replay._replace(priorities=written, block_sums=sums)
     else:

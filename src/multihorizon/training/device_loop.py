@@ -72,7 +72,7 @@ class DeviceTrainer:
         self.cycles = self.pace.cycles(schedule.training_steps)
         self.whole_every = 1
         shape = tuple(environment.observation_shape)
-        convolve = convolve_for(jax.default_backend(), in_loop=True)
+        convolve = convolve_for(in_loop=True)
         self.learner = Learner(agent, environment.actions, shape, torso, convolve)
         self.shape = ReplayShape(
             agent.replay_capacity, environments, shape, environment.observation_dtype, 1, agent.n_steps, agent.batch

@@ -89,7 +89,7 @@ class HostTrainer:
         self.whole_every = max(1, -(-environments * world.most_steps // (self.cycles * self.pace.steps)))
         observed = (*self.frame_shape[:-1], self.frame_shape[-1] * world.stack)
         on_cpu = jax.default_backend() == "cpu"
-        convolve = convolve_for(jax.default_backend(), in_loop=seeds > 1)
+        convolve = convolve_for(in_loop=seeds > 1)
         self.learner = Learner(agent, world.actions, observed, torso, convolve)
         # As many updates in one program as lie between two moments at which the target network may have to be copied.
         # On a CPU just one: inside a loop XLA's convolutions would have no threads.

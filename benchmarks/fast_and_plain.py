@@ -1,0 +1,129 @@
+"""Is the fast update the plain one? Fast: our kernels, in bfloat16. Plain: XLA's convolutions and searches, in float32.
+
+    python benchmarks/fast_and_plain.py --out results/speed/fast_and_plain.json
+
+On random batches: losses, gradients and priorities. Then many updates of both on the same batches: how far apart their
+weights end, beside how far two seeds of the plain one do.
+"""
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from multihorizon.agents.kernels import SWITCH
+from multihorizon.agents.learner import Learner, LearnerState
+from multihorizon.agents.networks import NATURE, Convolve, cast, convolve_for
+from multihorizon.agents.presets import preset
+from multihorizon.agents.replay import Transition, importance_weights
+from multihorizon.files import write_json
+from multihorizon.training.compiling import compiled
+
+ACTIONS, BATCH, SHAPE = 18, 32, (84, 84, 4)
+BATCHES = 64  # different ones, over and over
+
+
+def batch(key: Any) -> Transition:
+    """Pictures of blocks, so that there is something to see and to learn."""
+    keys = jax.random.split(key, 6)
+
+    def pictures(key: Any) -> Any:
+        blocks = jax.random.randint(key, (BATCH, 7, 7, 4), 0, 256).astype(jnp.uint8)
+        return jnp.repeat(jnp.repeat(blocks, 12, axis=1), 12, axis=2)
+
+    return Transition(
+        observation=pictures(keys[0]),
+        action=jax.random.randint(keys[1], (BATCH,), 0, ACTIONS),
+        rewards=jax.random.randint(keys[2], (BATCH, 3), -1, 2).astype(jnp.float32),
+        steps=jnp.full(BATCH, 3),
+        terminated=jax.random.bernoulli(keys[3], 0.1, (BATCH,)),
+        next_observation=pictures(keys[4]),
+    )
+
+
+def learner(dtype: str, convolve: Convolve) -> Learner:
+    return Learner(replace(preset("multi-rainbow"), compute_dtype=dtype), ACTIONS, SHAPE, NATURE, convolve)
+
+
+def looked_at(one: Learner, state: LearnerState, given: Transition) -> tuple[Any, Any, Any]:
+    """Losses [B H], gradients and priorities of a batch."""
+
+    def objective(parameters: Any) -> Any:
+        losses, _ = jax.vmap(lambda t: one.transition_losses(parameters, state.target, t))(given)
+        return losses.mean(), losses
+
+    gradients, losses = jax.grad(objective, has_aux=True)(state.computed_with)
+    _, priorities, _ = one.update(state, given, jnp.ones(BATCH))
+    return losses, cast(gradients, jnp.float32), priorities
+
+
+def updates(one: Learner, count: int) -> Callable[[LearnerState], LearnerState]:
+    def step(state: LearnerState, number: Any) -> tuple[LearnerState, None]:
+        key = jax.random.fold_in(jax.random.key(7), number % BATCHES)
+        importance = importance_weights(jax.random.uniform(key, (BATCH,), minval=0.1))
+        state, _, _ = one.update(state, batch(key), importance)
+        return one.copy_target_if_due(state, number), None
+
+    return compiled(lambda state: jax.lax.scan(step, state, jnp.arange(count))[0])
+
+
+def distance(a: Any, b: Any) -> float:
+    squares = [jnp.sum((x - y) ** 2) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)]
+    return float(jnp.sqrt(sum(squares)))
+
+
+def size(a: Any) -> float:
+    return distance(a, jax.tree.map(jnp.zeros_like, a))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--updates", type=int, default=10_000)
+    parser.add_argument("--looks", type=int, default=8, help="batches that are looked at closely")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    fast = learner("bfloat16", convolve_for(in_loop=True))
+    same_type = learner("float32", convolve_for(in_loop=True))
+    rounded = learner("bfloat16", Convolve.PLAIN)
+    plain = learner("float32", Convolve.PLAIN)
+    found: dict[str, Any] = {"device": jax.devices()[0].device_kind}
+    key = jax.random.key(0)
+    pairs = (
+        ("kernels in float32 against plain", same_type, plain),
+        ("kernels in bfloat16 against plain in bfloat16", fast, rounded),
+        ("kernels in bfloat16 against plain in float32", fast, plain),
+    )
+    print("largest relative difference over batches | losses | gradients | priorities\n---|---|---|---")
+    for name, one, other in pairs:
+        worst = [0.0, 0.0, 0.0]
+        look, look_plainly = (jax.jit(lambda s, t, who=who: looked_at(who, s, t)) for who in (one, other))
+        for number in range(options.looks):
+            given = batch(jax.random.key(100 + number))
+            ours, theirs = look(one.init(key), given), look_plainly(other.init(key), given)
+            relative = [distance(a, b) / size(b) for a, b in zip(ours, theirs, strict=True)]
+            worst = [max(pair) for pair in zip(worst, relative, strict=True)]
+        print(f"{name} | " + " | ".join(f"{w:.1e}" for w in worst), flush=True)
+        found[name] = dict(zip(("losses", "gradients", "priorities"), worst, strict=True))
+    begun, another = plain.init(key), plain.init(jax.random.key(1))
+    ended = updates(plain, options.updates)(begun).parameters
+    ended_fast = updates(fast, options.updates)(fast.init(key)).parameters
+    ended_otherwise = updates(plain, options.updates)(another).parameters
+    found["weights"] = {
+        "updates": options.updates,
+        "fast from plain": distance(ended_fast, ended),
+        "one seed from another": distance(ended_otherwise, ended),
+        "way that the plain one went": distance(ended, begun.parameters),
+    }
+    for name, value in found["weights"].items():
+        print(f"{name}: {value:.4g}")
+    write_json(options.out, found)
+
+
+if __name__ == "__main__":
+    os.environ.pop(SWITCH, None)
+    main()

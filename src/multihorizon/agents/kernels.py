@@ -1,0 +1,21 @@
+"""Whether kernels of our own are used, and how they are made: by Pallas, for Triton."""
+
+import os
+from typing import Any
+
+import jax
+from jax.experimental.pallas import triton
+
+SWITCH = "MULTIHORIZON_KERNELS"
+
+
+def in_use() -> bool:
+    """On a GPU, unless the environment variable is `off`: to find out whether they are to blame for something."""
+    return jax.default_backend() == "gpu" and os.environ.get(SWITCH, "on") != "off"
+
+
+def options(**parameters: int) -> dict[str, Any]:
+    """Of a kernel. Where there is no GPU it is still right, and very slow."""
+    if jax.default_backend() != "gpu":
+        return {"interpret": True}
+    return {"compiler_params": triton.CompilerParams(**parameters)}
