@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
@@ -99,6 +99,7 @@ def test_hazard_rate_starts_at_the_mean(prior: hazard.Prior) -> None:
     assert float(prior.hazard_rate(0.0)) == pytest.approx(prior.mean, rel=1e-6)
 
 
+@settings(max_examples=25)
 @given(continuous)
 def test_closed_form_agrees_with_numerical_integration(prior: hazard.Prior) -> None:
     numerical = Density(lambda x: float(prior.density(x)), prior.support)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multihorizon.discounting import Horizons, discount, hazard, single
@@ -64,6 +64,7 @@ def test_exponential_discounting_equals_a_known_hazard(seed: int, gamma: float) 
     np.testing.assert_allclose(at_risk, values_by_linear_system(mdp, policy, gamma, 1.0), rtol=1e-9, atol=1e-12)
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 1000), st.floats(0.01, 1))
 def test_hyperbolic_discounting_equals_exponential_hazard(seed: int, k: float) -> None:
     """Appendix A: Q^{δ(0), Γ_k} = Q^{p_k, 1}, the right side by averaging over hazards."""
