@@ -40,7 +40,8 @@ def trainer_of(
     evaluation: int = 0,
     make: type[Scripted] = Scripted,
 ) -> HostTrainer:
-    return HostTrainer(agent, make, TORSO, Schedule(iterations, steps, evaluation), seeds, environments, 3)
+    schedule, groups = Schedule(iterations, steps, evaluation), 1 if environments % 2 else 2
+    return HostTrainer(agent, make, TORSO, schedule, seeds, environments, 3, groups)
 
 
 def after(trainer: HostTrainer, seed: int = 0, iterations: int = 1) -> tuple[Any, Outcome]:

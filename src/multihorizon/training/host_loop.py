@@ -1,10 +1,10 @@
 """Training in environments that step on the CPU while the device learns. Nothing here knows of Atari.
 
 Environments step in turns: one half of them, while what came of the other half's steps is stored and its next actions
-are chosen; an odd number steps all at once. The updates that a turn has earned are handed to the device after its
-actions, so that environments and device never wait for each other. With one environment they come before the next
-action, as in the paper. The environments' state cannot be saved, so that every few iterations all begin new episodes,
-and those under way are cut off there, as by a time limit.
+are chosen. An odd number steps all at once, and so do all where the CPU has to learn as well. The updates that a turn
+has earned are handed to the device after its actions, so that environments and device never wait for each other. With
+one environment they come before the next action, as in the paper. The environments' state cannot be saved, so that
+every few iterations all begin new episodes, and those under way are cut off there, as by a time limit.
 """
 
 import math
@@ -69,11 +69,13 @@ class HostTrainer:
         seeds: int = 1,
         environments: int = 1,
         evaluation_environments: int = 10,
+        groups: int | None = None,
     ) -> None:
         self.agent, self.schedule, self.make = agent, schedule, make
         self.seeds = at_least("the number of seeds", seeds, 1)
         self.environments = environments
-        self.groups = 1 if environments % 2 else 2
+        on_cpu = jax.default_backend() == "cpu"
+        self.groups = groups or (1 if environments % 2 or on_cpu else 2)
         self.at_once = environments // self.groups
         self.pace = pace_of(agent, environments, self.at_once)
         self.cycles = self.pace.cycles(schedule.training_steps)
@@ -88,7 +90,6 @@ class HostTrainer:
         # Every environment has time for its longest episode before it has to begin a new one.
         self.whole_every = max(1, -(-environments * world.most_steps // (self.cycles * self.pace.steps)))
         observed = (*self.frame_shape[:-1], self.frame_shape[-1] * world.stack)
-        on_cpu = jax.default_backend() == "cpu"
         convolve = convolve_for(in_loop=seeds > 1)
         self.learner = Learner(agent, world.actions, observed, torso, convolve)
         # As many updates in one program as lie between two moments at which the target network may have to be copied.
