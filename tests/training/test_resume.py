@@ -19,7 +19,7 @@ import pytest
 from scripted import Scripted
 from test_host_loop import TORSO, Long, small, trainer_of
 
-from multihorizon.agents.presets import PRESETS, Adam
+from multihorizon.agents.presets import PRESETS, Adam, preset
 from multihorizon.cli import main
 from multihorizon.training import checkpoint
 from multihorizon.training.checkpoint import Checkpoints
@@ -28,6 +28,8 @@ from multihorizon.training.host_loop import HostTrainer
 from multihorizon.training.iterations import Schedule
 from multihorizon.training.records import Records, load_weights, read_configuration, read_metrics
 from multihorizon.training.run import record
+from multihorizon.training.worlds import configured as configured_for
+from multihorizon.training.worlds import made, world
 
 
 def nothing(*_: object) -> None:
@@ -116,6 +118,17 @@ def test_checkpoints_wait_until_nothing_is_under_way(tmp_path: Path) -> None:
         whole, stopped = weights(tmp_path / "whole"), weights(folder)
         for name, value in whole.items():
             np.testing.assert_array_equal(value, stopped[name])
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(10.0, 5), (0.0, 1)])
+def test_where_checkpoints_are_wanted_after_every_iteration_each_is_whole(minutes: float, expected: int) -> None:
+    """Else after as many as give each of four environments time for CartPole's 500 steps."""
+    chosen = world("gym/CartPole-v1")
+    configuration = configured_for(
+        chosen, chosen.adapt(preset("dqn")), steps=4_000, training_steps=400, checkpoint_minutes=minutes
+    )
+    with made(configuration) as trainer:
+        assert trainer.whole_every == expected
 
 
 def test_replay_can_be_left_out_and_is_then_filled_anew(tmp_path: Path) -> None:

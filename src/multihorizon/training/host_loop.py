@@ -70,6 +70,7 @@ class HostTrainer:
         environments: int = 1,
         evaluation_environments: int = 10,
         groups: int | None = None,
+        whole_every: int | None = None,
     ) -> None:
         self.agent, self.schedule, self.make = agent, schedule, make
         self.seeds = at_least("the number of seeds", seeds, 1)
@@ -87,8 +88,9 @@ class HostTrainer:
         self._teacher = ThreadPoolExecutor(1)
         world = self.world(TRAINING)
         self.frame_shape = tuple(world.frame_shape)
-        # Every environment has time for its longest episode before it has to begin a new one.
-        self.whole_every = max(1, -(-environments * world.most_steps // (self.cycles * self.pace.steps)))
+        # Unless told otherwise, an environment has time for its longest episode before it has to begin a new one.
+        longest = -(-environments * world.most_steps // (self.cycles * self.pace.steps))
+        self.whole_every = whole_every or max(1, longest)
         observed = (*self.frame_shape[:-1], self.frame_shape[-1] * world.stack)
         convolve = convolve_for(in_loop=seeds > 1)
         self.learner = Learner(agent, world.actions, observed, torso, convolve)
