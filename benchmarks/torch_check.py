@@ -41,8 +41,9 @@ def random_replay(shape: ReplayShape, seed: int = 0) -> Replay:
 
 def weights_of(parameters: Any) -> Tensors:
     """In the order of PyTorch's lists, and still in Learner's layouts."""
-    layers = [*parameters.torso.layers, parameters.torso.hidden, parameters.heads]
-    return [torch.tensor(np.asarray(x, np.float32)) for layer in layers for x in (layer.weight, layer.bias)]
+    layers = [*(f"torso.layers.{number}" for number in range(3)), "torso.hidden", "heads"]
+    named = [f"{layer}.{part}" for layer in layers for part in ("weight", "bias")]
+    return [torch.tensor(np.asarray(parameters[name], np.float32)) for name in named]
 
 
 def load(subject: Subject, state: LearnerState, replay: Replay) -> None:

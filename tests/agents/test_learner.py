@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from multihorizon.agents import replay as replays
-from multihorizon.agents.learner import Learner
+from multihorizon.agents.learner import Learner, Parameters
 from multihorizon.agents.losses import Bootstrap, Categorical, Priority
 from multihorizon.agents.networks import MLP
 from multihorizon.agents.presets import PRESETS, Agent, preset
@@ -84,17 +84,13 @@ def test_permuting_heads_permutes_results(name: str, bootstrap: Bootstrap, doubl
     one, other = learner_of(agent), learner_of(shuffled)
     state = one.init(jax.random.key(0))
 
-    def permuted(parameters: object) -> object:
-        network = one.network(parameters)
-        shape = network.output_shape
-        heads = network.heads
+    def permuted(parameters: Parameters) -> Parameters:
+        shape = agent.loss.output_shape(10, one.actions)
         used = math.prod(shape)
-        weight = heads.weight.at[:, :used].set(heads.weight[:, :used].reshape(-1, *shape)[:, order].reshape(-1, used))
-        bias = heads.bias.at[:used].set(heads.bias[:used].reshape(shape)[order].reshape(-1))
-        changed = jax.tree.map(lambda x: x, network)
-        object.__setattr__(changed.heads, "weight", weight)
-        object.__setattr__(changed.heads, "bias", bias)
-        return changed
+        weight, bias = parameters["heads.weight"], parameters["heads.bias"]
+        weight = weight.at[:, :used].set(weight[:, :used].reshape(-1, *shape)[:, order].reshape(-1, used))
+        bias = bias.at[:used].set(bias[:used].reshape(shape)[order].reshape(-1))
+        return parameters | {"heads.weight": weight, "heads.bias": bias}
 
     batch = batch_of(agent.n_steps)
     losses, _ = jax.vmap(lambda t: one.transition_losses(state.parameters, state.target, t))(batch)

@@ -51,7 +51,7 @@ def test_seeds_side_by_side_equal_single_runs() -> None:
 
 def test_each_seed_is_its_own_from_the_first_step() -> None:
     training = trainer_of(small("rainbow"), seeds=3).init(0)
-    weights = np.asarray(training.learner.parameters.heads.weight)
+    weights = np.asarray(training.learner.parameters["heads.weight"])
     keys = np.asarray(jax.random.key_data(training.key))
     for a, b in ((0, 1), (0, 2), (1, 2)):
         assert not np.allclose(weights[a], weights[b])

@@ -138,7 +138,7 @@ def test_the_target_is_copied_every_so_many_steps() -> None:
     ):
         np.testing.assert_array_equal(a, b)
     training, _ = after(trainer_of(agent, environments=4, steps=120 + 84))
-    assert not np.array_equal(training.learner.parameters.heads.weight, training.learner.target.heads.weight)
+    assert not np.array_equal(training.learner.parameters["heads.weight"], training.learner.target["heads.weight"])
 
 
 def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:

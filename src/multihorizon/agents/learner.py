@@ -1,12 +1,12 @@
 """Learning: a state, and one update of it by a batch. Written for one seed; vmap adds more."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, Float, Int, Key
 
 from multihorizon.agents import replay as replays
 from multihorizon.agents.acting import Acting, acting_weights, choose
@@ -16,15 +16,19 @@ from multihorizon.agents.presets import Agent
 from multihorizon.agents.replay import Replay, ReplayShape, Transition
 from multihorizon.agents.returns import bootstrap_factors, n_step_returns
 
+Parameters = dict[str, Any]
+"""A network's weights by name. Not a network itself: those are Python's to take apart, which takes longer than a GPU
+takes for an update."""
+
 
 class LearnerState(NamedTuple):
-    parameters: PyTree[Array]  # of the network that learns, in float32
-    rounded: PyTree[Array] | None  # the same in the type that is computed with; None where that is float32 too
-    target: PyTree[Array]  # of the network that is bootstrapped from, in the type that is computed with
+    parameters: Parameters  # of the network that learns, in float32
+    rounded: Parameters | None  # the same in the type that is computed with; None where that is float32 too
+    target: Parameters  # of the network that is bootstrapped from, in the type that is computed with
     optimiser: optax.OptState
 
     @property
-    def computed_with(self) -> PyTree[Array]:
+    def computed_with(self) -> Parameters:
         return self.parameters if self.rounded is None else self.rounded
 
 
@@ -53,31 +57,35 @@ class Learner:
         self.dtype = jnp.dtype(agent.compute_dtype)
         output_shape = agent.loss.output_shape(len(agent.horizons), actions)
         self._make = lambda key: make_network(key, torso, observation_shape, output_shape, convolve)
-        _, self.skeleton = eqx.partition(self._make(jax.random.key(0)), eqx.is_inexact_array)  # what is not a number
+        parameters, self._rest = eqx.partition(self._make(jax.random.key(0)), eqx.is_inexact_array)
+        named, self._structure = jax.tree_util.tree_flatten_with_path(parameters)
+        self._names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in named]
 
     def init(self, key: Key[Array, ""]) -> LearnerState:
-        parameters = eqx.filter(self._make(key), eqx.is_inexact_array)
-        state = LearnerState(parameters, self._rounded(parameters), None, self.optimiser.init(parameters))
+        leaves = jax.tree.leaves(eqx.filter(self._make(key), eqx.is_inexact_array))
+        parameters = dict(zip(self._names, leaves, strict=True))
+        state = LearnerState(parameters, self._rounded(parameters), {}, self.optimiser.init(parameters))
         return self.copy_target(state)
 
-    def _rounded(self, parameters: PyTree[Array]) -> PyTree[Array] | None:
+    def _rounded(self, parameters: Parameters) -> Parameters | None:
         return None if self.dtype == jnp.float32 else cast(parameters, self.dtype)
 
-    def network(self, parameters: PyTree[Array]) -> Network:
-        return eqx.combine(cast(parameters, self.dtype), self.skeleton)
+    def network(self, parameters: Parameters) -> Network:
+        leaves = [parameters[name].astype(self.dtype) for name in self._names]
+        return eqx.combine(jax.tree.unflatten(self._structure, leaves), self._rest)
 
-    def values(self, parameters: PyTree[Array], observation: Array) -> Float[Array, "H A"]:
+    def values(self, parameters: Parameters, observation: Array) -> Float[Array, "H A"]:
         """Q of every horizon and action for one observation."""
         return self.agent.loss.values(self.network(parameters)(observation))
 
     def act(
-        self, parameters: PyTree[Array], key: Key[Array, ""], observation: Array, epsilon: Float[Array, ""]
+        self, parameters: Parameters, key: Key[Array, ""], observation: Array, epsilon: Float[Array, ""]
     ) -> Int[Array, ""]:
         sampled_head = self.agent.acting is Acting.SAMPLED_HEAD
         return choose(key, self.values(parameters, observation), self.acting_weights, epsilon, sampled_head)
 
     def transition_losses(
-        self, parameters: PyTree[Array], target: PyTree[Array], transition: Transition
+        self, parameters: Parameters, target: Parameters, transition: Transition
     ) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
         """The loss of each head on one transition, and its value of the action taken."""
         loss = self.agent.loss
@@ -99,7 +107,7 @@ class Learner:
     ) -> tuple[LearnerState, Float[Array, " B"], Metrics]:
         """One step of gradient descent on a batch, and the new priorities of its transitions."""
 
-        def objective(parameters: PyTree[Array]) -> tuple[Float[Array, ""], tuple[Array, Array]]:
+        def objective(parameters: Parameters) -> tuple[Float[Array, ""], tuple[Array, Array]]:
             losses, values = jax.vmap(lambda t: self.transition_losses(parameters, state.target, t))(transitions)
             return jnp.mean(importance * losses.mean(axis=1)), (losses, values)  # over heads, then the batch
 

@@ -8,14 +8,13 @@ import os
 from pathlib import Path
 from typing import IO, Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
 
+from multihorizon.agents.learner import Parameters
 from multihorizon.errors import InputError
 from multihorizon.files import atomically, write_json
-from multihorizon.training.configuration import Configuration, plain, restored, versions
+from multihorizon.training.configuration import Configuration, difference, plain, restored, versions
 
 CONFIGURATION, METRICS, WEIGHTS, CHECKPOINTS, EVENTS = (
     "config.json",
@@ -39,9 +38,11 @@ class Records:
         path = folder / CONFIGURATION
         if not path.exists():
             write_json(path, plain(configuration) | {"versions": versions()})
-        elif plain(configuration) != plain(read_configuration(folder)):
+        elif differs := difference(plain(read_configuration(folder)), plain(configuration)):
             self._lock.close()
-            raise InputError(f"{folder} holds a run with another configuration; choose another folder with --out")
+            raise InputError(
+                f"{folder} holds a run with another configuration: {differs}; choose another folder with --out"
+            )
 
     def refuse_if_finished(self) -> None:
         if (self.folder / WEIGHTS).exists():
@@ -70,11 +71,9 @@ class Records:
             self._events.add_scalar(name, value, line["step"])
         self._events.flush()
 
-    def weights(self, parameters: PyTree[Array], suffix: str = "") -> Path:
+    def weights(self, parameters: Parameters, suffix: str = "") -> Path:
         path = self.folder / WEIGHTS.replace(".", f"{suffix}.")
-        named: dict[str, Any] = {
-            jax.tree_util.keystr(key): np.asarray(leaf) for key, leaf in jax.tree_util.tree_leaves_with_path(parameters)
-        }
+        named: dict[str, Any] = {name: np.asarray(value) for name, value in parameters.items()}
         with atomically(path) as file, file.open("wb") as stream:
             np.savez(stream, allow_pickle=False, **named)
         return path
@@ -156,12 +155,11 @@ def newest_weights(folder: Path) -> Path:
     raise InputError(f"{folder} has no weights yet: the first come with the end of its first iteration")
 
 
-def load_weights(path: Path, like: PyTree[Any]) -> PyTree[Array]:
-    """The weights of a run, in the structure of `like`."""
+def load_weights(path: Path, like: Parameters) -> Parameters:
+    """The weights of a run, of the names and shapes of `like`."""
     with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-        leaves, structure = jax.tree_util.tree_flatten_with_path(like)
-        found = [jnp.asarray(held[jax.tree_util.keystr(key)]) for key, _ in leaves]
-        for one, (key, leaf) in zip(found, leaves, strict=True):
-            if one.shape != leaf.shape:
-                raise ValueError(f"{jax.tree_util.keystr(key)} has shape {one.shape}, not {leaf.shape}")
-        return jax.tree_util.tree_unflatten(structure, found)
+        found = {name: jnp.asarray(held[name]) for name in like}
+        for name, value in like.items():
+            if found[name].shape != value.shape:
+                raise ValueError(f"{name} has shape {found[name].shape}, not {value.shape}")
+        return found
