@@ -3,6 +3,7 @@
 import difflib
 import math
 from collections.abc import Iterable
+from numbers import Real
 
 
 class InputError(ValueError):
@@ -26,6 +27,8 @@ def positive(name: str, value: float) -> float:
 
 
 def at_least(name: str, value: int, least: int, most: float = math.inf) -> int:
+    if not isinstance(value, Real):
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
     if not (math.isfinite(value) and value == int(value) and value >= least):
         raise InputError(f"{name} must be a whole number of at least {least}, got {value:g}")
     if value > most:

@@ -49,6 +49,17 @@ def test_a_folder_of_runs_on_the_terminal(capsys: pytest.CaptureFixture[str], tm
     assert len(read_experiment(tmp_path, lambda message: None).runs) == 2  # its own report does not stand in the way
 
 
+def test_many_agents_in_one_environment_stand_below_one_another(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for number, agent in enumerate(("dqn", "c51", "rainbow", "multi-dqn", "multi-c51")):
+        write_run(tmp_path / agent, agent, "foraging", [[number + 0.25]])
+    assert main(["report", str(tmp_path)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["agent", "foraging"] in lines
+    assert ["multi-c51", "4.25"] in lines
+
+
 def test_folders_that_hold_no_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert refused(capsys, str(tmp_path)) == (
         f"{tmp_path} holds no runs: a run is a folder with config.json and metrics.jsonl, as multihorizon train makes"
@@ -87,9 +98,11 @@ def test_what_is_not_dopamines(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad/pong.json").write_text('[{"Agent": "DQN"}]')
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before/pong.json").write_text('[{"Agent": "DQN", "Iteration": -1, "Value": 0}]')
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
     (tmp_path / "text.npz").write_text("no")
-    for name in ("nowhere", "empty", "bad", "other.npz", "text.npz"):
+    for name in ("nowhere", "empty", "bad", "before", "other.npz", "text.npz"):
         assert str(tmp_path / name) in refused(capsys, str(tmp_path), "--dopamine", str(tmp_path / name))
     assert "one of them" in refused(capsys)
     assert "one of them" in refused(capsys, str(tmp_path), "--paper")

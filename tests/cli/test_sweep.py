@@ -1,15 +1,19 @@
 """multihorizon sweep as a person and as a machine use it; what it trains is in tests/experiments."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from multihorizon.cli import main
+from multihorizon.cli.terminal import show, table
 from multihorizon.experiments.catalogue import experiment
 from multihorizon.experiments.estimates import RATES, Sizes, estimate, seconds
 from multihorizon.experiments.sweep import plan
+from multihorizon.training.configuration import plain
 
 
 @pytest.mark.parametrize(
@@ -65,12 +69,60 @@ def test_a_folder_is_one_experiments(capsys: pytest.CaptureFixture[str], tmp_pat
     assert "experiment.json cannot be read" in refused("hazard")
     (tmp_path / "experiment.json").write_text(json.dumps(experiment("hazard").description()))
     assert "holds the experiment hazard, not minatar" in refused("minatar")
-    assert "holds hazard with other runs, seeds or steps; give the same options" in refused("hazard --seeds 2")
+    assert main(["sweep", "hazard", "--out", str(tmp_path), "--dry-run", "--seeds", "2"]) == 0  # nothing is begun
+    begun = tmp_path / "foraging-hazard/rainbow"
+    begun.mkdir(parents=True)
+    (begun / "config.json").write_text(json.dumps(plain(experiment("hazard").runs[0].configuration())))
+    assert "foraging-hazard/rainbow, begun otherwise: seeds is 10, not 2; give" in refused("hazard --seeds 2")
+    capsys.readouterr()
     assert main(["sweep", "hazard", "--out", str(tmp_path), "--dry-run"]) == 0
+    (tmp_path / "experiment.json").write_text('{"name": "hazard"}')
+    assert "experiment.json has no 'runs'; choose" in refused("hazard")
     foreign = tmp_path / "mine.py"
     for content, words in (("EXPERIMENT = 3", "must define EXPERIMENT = "), ("1 / 0", "failed with ZeroDivisionError")):
         foreign.write_text(content)
         assert words in refused(str(foreign))
+
+
+IMPORTS = """
+from dataclasses import replace
+from multihorizon.agents.presets import preset
+from multihorizon.discounting import discount
+from multihorizon.experiments.experiment import Experiment, Run
+"""
+OWN = {
+    "agent=preset('dqn'), settings={'nstep': 2}": "unknown setting of dqn 'nstep' (did you mean 'n_steps'?)",
+    "agent=preset('dqn'), seeds='3'": "--seeds must be a whole number of at least 1, got '3'",
+    "agent=preset('dqn'), steps='3'": "failed with TypeError",
+    "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, as discount.exponential(0.99) or",
+    "agent=preset('dqn'), wanted=lambda t: 1.0": "wanted of dqn must be None or a Discount",
+    "agent=preset('dqn'), wanted=discount.from_function(lambda t: 1 / (1 - t))": "failed with ZeroDivisionError",
+    "agent='dqn'": "the agent of a run must be an Agent, as preset('dqn') is, got 'dqn'",
+    "agent=replace(preset('dqn'), name='')": "an agent's name must hold a letter or digit",
+}
+PANELS = {
+    "('dqn',)": "two labels each, (baseline, challenger), got ('dqn',)",
+    "'dqn'": "two labels each",
+    "3": "failed",
+}
+
+
+def test_a_file_of_ones_own_fails_in_one_line(tmp_path: Path) -> None:
+    """In a process of its own, where no types are checked but by us."""
+    made = {f"Experiment('own', '', '', [Run(environment='foraging', {run})])": words for run, words in OWN.items()}
+    for panel, words in PANELS.items():
+        made[f"Experiment('own', '', '', [Run(preset('dqn'), 'foraging')], panels=[{panel}])"] = words
+    for number, content in enumerate(made):
+        (tmp_path / f"{number}.py").write_text(f"{IMPORTS}EXPERIMENT = {content}\n")
+    script = "from multihorizon.cli import main\n" + "".join(
+        f"assert main(['sweep', '{number}.py', '--dry-run']) == 2\n" for number in range(len(made))
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for number, (said, words) in enumerate(zip(done.stderr.splitlines(), made.values(), strict=True)):
+        assert said.startswith(f"multihorizon: {number}.py")
+        assert words in said
+        assert "InputError" not in said
 
 
 def test_a_dry_run_tells_time_and_disk(
@@ -80,7 +132,10 @@ def test_a_dry_run_tells_time_and_disk(
     assert main(["sweep", "hazard", "--dry-run", "--only", "rainbow"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "foraging/hazard rainbow 10 × 15,000" in shown
+    assert shown.startswith("1 run ")
     assert "One after another on this machine's cpu: about" in shown
+    assert main(["sweep", "hazard", "--dry-run", "--only", "rainbow", "--steps", "2500"]) == 0
+    assert "10 × 2,508" in capsys.readouterr().out  # what is trained: three iterations of 209 rows of four
     only = ["--only", "minatar/breakout", "--only", "multi-rainbow"]
     assert main(["sweep", "minatar", "--dry-run", "--json", *only]) == 0
     (run,) = json.loads(capsys.readouterr().out)["runs"]
@@ -104,3 +159,15 @@ def test_estimates_follow_what_is_left(tmp_path: Path) -> None:
     assert estimate(atari, "gpu", Sizes()).seconds == 0
     for rates in RATES.values():
         assert "" in rates  # for every environment there is a rate
+
+
+def test_names_are_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "multi-rainbow-" * 10
+    shown = table("runs", ["environment", "agent"], [["foraging", name]])
+    show(shown)
+    assert name in capsys.readouterr().out
+    terminal = Console(width=40, force_terminal=True, color_system=None)
+    terminal.print(shown)
+    folded = capsys.readouterr().out
+    assert "…" not in folded
+    assert folded.count("rainbow") + folded.count("multi") >= 10

@@ -16,5 +16,4 @@ EXPERIMENT = Experiment(
         Run(AGENT, "foraging/hazard", wanted=WANTED, settings=SETTINGS, evaluation_steps=20, **SIZE),
         Run(AGENT, "foraging", wanted=WANTED, settings=SETTINGS, **SIZE),
     ],
-    panels=[("dqn",)],
 )

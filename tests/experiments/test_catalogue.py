@@ -1,6 +1,8 @@
 """The experiments are the paper's, and every run of them can be configured."""
 
+import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from multihorizon.agents.presets import preset
 from multihorizon.cli.sweep import EPILOG
 from multihorizon.discounting import discount
 from multihorizon.envs.atari import GAMES
+from multihorizon.errors import InputError
 from multihorizon.experiments.catalogue import CATALOGUE, NINETEEN_GAMES, experiment
 from multihorizon.experiments.experiment import Experiment, Run
 from multihorizon.training.configuration import plain, restored
@@ -80,3 +83,24 @@ def test_an_experiment_of_ones_own_is_checked() -> None:
         Experiment("mine", "", "", [])
     small = Experiment("mine", "", "", [run]).scaled(seeds=2, steps=6_000).runs[0].configuration()
     assert (small.seeds, small.schedule.steps) == (2, 6_000)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_what_an_experiment_is_about_holds_at_any_size(name: str) -> None:
+    assert not re.search(r"seed|\bsteps\b|minutes", experiment(name).about)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"settings": {"nstep": 2}}, r"unknown setting of dqn 'nstep' \(did you mean 'n_steps'\?\)"),
+        ({"settings": {"epsilon": 0.1}}, "the setting epsilon of dqn must be Epsilon, got 0.1"),
+        ({"settings": {"loss": 3}}, "the setting loss of dqn must be Loss, got 3"),
+        ({"agent": replace(preset("dqn"), name="")}, "name must hold a letter or digit, for its folder, got ''"),
+        ({"agent": replace(preset("dqn"), name="..")}, "name must hold a letter or digit"),
+        ({"settings": {"n_steps": 1.5}}, "the setting n_steps of dqn must be int, got 1.5"),
+    ],
+)
+def test_a_run_of_ones_own_is_checked(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Run(**{"agent": preset("dqn"), "environment": "foraging"} | given).configuration()

@@ -6,15 +6,19 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from disturbed import assert_same, command, lines, words
-from small_sweep import EXPERIMENT
+from small_sweep import AGENT, EXPERIMENT
 
 from multihorizon.cli import main
-from multihorizon.experiments.sweep import State, plan
+from multihorizon.experiments.experiment import Run
+from multihorizon.experiments.sweep import Speed, State, Status, plan, train
+from multihorizon.training.configuration import difference
+from multihorizon.training.iterations import Progress
 
 
 def test_the_folder_says_what_was_run(undisturbed: Path) -> None:
@@ -93,7 +97,7 @@ def test_a_run_begun_with_other_settings_is_not_gone_on_with(undisturbed: Path, 
     shutil.copytree(undisturbed, out)
     path = out / EXPERIMENT.runs[0].folder / "config.json"
     path.write_text(path.read_text().replace('"batch": 32', '"batch": 16'))
-    with pytest.raises(ValueError, match="holds a run with another configuration"):
+    with pytest.raises(ValueError, match=r"with another configuration: agent\.batch is 16, not 32; choose"):
         plan(EXPERIMENT, out, 5.0)
     path.write_text(path.read_text().replace('"batch": 16', '"batch": 32'))
     assert [one.status().state for one in plan(EXPERIMENT, out, 5.0)] == [State.DONE, State.DONE]
@@ -109,3 +113,42 @@ def test_what_is_judged_under_hazard_is_learned_without_it(undisturbed: Path) ->
     assert judged["returns"] == last["returns"]
     assert last["evaluation_returns"] == [None] * 3
     assert 0 < np.mean(judged["evaluation_returns"]) < 0.5 * np.mean(judged["returns"])
+
+
+def test_an_experiment_grows_but_what_is_begun_stays(undisturbed: Path) -> None:
+    more = Run(replace(AGENT, name="more"), "foraging", seeds=1)
+    planned = plan(replace(EXPERIMENT, runs=[more, *EXPERIMENT.runs]), undisturbed, 5.0)
+    assert [one.finished for one in planned] == [False, True, True]
+    with pytest.raises(ValueError, match="holds runs that small does not have: foraging/dqn; give small with them"):
+        plan(replace(EXPERIMENT, runs=[more, EXPERIMENT.runs[0]]), undisturbed, 5.0)
+    for given, differs in (({"seeds": 2}, "seeds is 3, not 2"), ({"steps": 1_200}, "steps is 800, not 1200")):
+        with pytest.raises(ValueError, match=f"holds foraging-hazard/dqn, begun otherwise: {differs}; give the same"):
+            plan(EXPERIMENT.scaled(**given), undisturbed, 5.0)
+
+
+def test_a_difference_is_the_first_that_there_is() -> None:
+    held = {"type": "A", "loss": {"type": "Huber"}, "gammas": [0.9, 0.99], "n": 1}
+    assert difference(held, {**held}) is None
+    assert difference(held, held | {"n": 2, "gammas": [0.9, 0.5]}) == "gammas.1 is 0.99, not 0.5"
+    assert difference(held, held | {"gammas": [0.9]}) == "gammas has 2 values, not 1"
+    assert difference(held, held | {"loss": {"type": "C51", "atoms": 51}}) == "loss.type is Huber, not C51"
+
+
+def test_speed_is_that_of_learning_once_compiled() -> None:
+    speed = Speed()
+    pieces = [(100, None, 22.0), (200, None, 75_799.0), (300, 1.0, 26.0), (400, 1.0, 200.0), (500, 1.0, 300.0)]
+    told = [speed.after(Progress(step, [], loss, 0.0, rate)) for step, loss, rate in pieces]
+    assert told == [None, None, None, 200.0, pytest.approx(240.0)]  # 200 steps in 1/2 + 1/3 of 100 seconds
+    assert speed.after(Progress(500, [], None, 0.0, 7.0)) == told[-1]
+
+
+def test_a_run_that_goes_on_tells_what_it_had_earned(undisturbed: Path, tmp_path: Path) -> None:
+    for run, is_evaluated in zip(EXPERIMENT.runs, (True, False), strict=True):
+        folder = tmp_path / run.folder
+        shutil.copytree(undisturbed / run.folder, folder)
+        (folder / "weights.npz").unlink()
+        earned = lines(folder)[-1]["evaluation_returns"]
+        told: list[Status] = []
+        train(run.configuration(0.0), folder, told.append, lambda message: None)
+        assert {status.evaluated for status in told if status.returns is not None} == {is_evaluated}
+        assert not is_evaluated or told[0].returns == pytest.approx(np.mean(earned))

@@ -11,12 +11,16 @@ import pytest
 from browser import CHROMIUM, Browser
 from made_up_runs import hyperbolic, learning, write_run, write_sweep
 
+from multihorizon.report.bars import panels
 from multihorizon.report.baselines import read_dopamine
+from multihorizon.report.comparison import Change, Pair
 from multihorizon.report.contents import Report, paper_report, report
 from multihorizon.report.curves import one_curve
 from multihorizon.report.intervals import telling_time
-from multihorizon.report.looks import as_svg, looks
+from multihorizon.report.looks import as_svg, looks, short_names
 from multihorizon.report.runs import Discounted, read_experiment
+from multihorizon.report.scores import Statistic
+from multihorizon.report.statistics import Estimate
 from multihorizon.report.tables import EMPTY, Cell, Table, number
 from multihorizon.report.writing import write_report
 
@@ -101,11 +105,66 @@ def test_every_figure_is_labelled_and_the_callers_settings_are_left_alone(made: 
     assert sum(len(axes.patches) for axes in bars.figure.axes) == 8
 
 
+def test_panels_have_room_for_every_bar() -> None:
+    """The panels share their axis: the first has the tall bars, and the last must not undo its limits."""
+
+    def pair(name: str, *percents: float) -> Pair:
+        changes = [Change(f"atari/{i}", 100.0, 100.0 + percent) for i, percent in enumerate(percents)]
+        return Pair("base", name, Statistic.BEST, changes, Estimate(0.5))
+
+    figure = panels([pair("a", 2_000.0, 30.0), pair("b", -95.0, 12.0), pair("c", 3.0, -1.0)])
+    for axes in figure.axes[:3]:
+        low, high = axes.get_ylim()
+        assert all(low < patch.get_height() < high for patch in axes.patches)
+        ticks = axes.get_yticks()
+        assert (min(ticks), max(ticks)) == (-1000, 1000)
+    assert sum(len(axes.patches) for axes in figure.axes) == 6
+
+
 def test_bands_hold_all_seeds(made: Report) -> None:
     (curves,) = [drawn for section in made.sections for drawn in section.figures if drawn.name == "curves"]
     assert len(curves.parts) == len(GAMES)
     for axes in curves.figure.axes:
         assert len(axes.collections) == len(axes.lines) >= 4  # a band for each line
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_lists_say_what_each_row_is_about(written: Path) -> None:
+    pairs = rows_of(written / "probability-of-improvement.csv")
+    columns = ["agent", "baseline", "statistic", "probability", "low", "high", "better", "ties", "environments"]
+    assert list(pairs[0]) == columns
+    assert [(row["agent"], row["baseline"]) for row in pairs[::2]] == [
+        ("hyper-rainbow", "rainbow"),
+        ("multi-c51", "c51"),
+        ("multi-rainbow", "rainbow"),
+    ]
+    assert all(float(row["low"]) < float(row["probability"]) < float(row["high"]) for row in pairs)
+    assert {row["environments"] for row in pairs} == {"3", "4"}
+    discounts = rows_of(written / "discounts.csv")
+    assert [row["agents"] for row in discounts] == ["c51, rainbow", "multi-c51, multi-rainbow", "hyper-rainbow"]
+    for name in ("scores", "scores-by-seed", "improvements", "learning-curves"):
+        assert {row["environment"] for row in rows_of(written / f"{name}.csv")} == {f"atari/{game}" for game in GAMES}
+
+
+def test_curves_are_listed_by_steps_and_by_frames_where_there_are_any(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "rainbow", "foraging", [[1.0]])
+    write_run(tmp_path / "b", "rainbow", "atari/Pong", [[1.0]])
+    write_report(report(read_experiment(tmp_path, pytest.fail)), tmp_path / "out")
+    rows = rows_of(tmp_path / "out/learning-curves.csv")
+    assert [(row["environment"], row["steps"], row["frames"]) for row in rows] == [
+        ("foraging", "250000", ""),
+        ("atari/Pong", "250000", "1000000"),
+    ]
+
+
+def test_a_family_is_left_out_of_names_where_several_share_it() -> None:
+    assert short_names(["atari/Pong", "atari/Qbert"]) == {"atari/Pong": "Pong", "atari/Qbert": "Qbert"}
+    assert short_names(["foraging/hazard"]) == {"foraging/hazard": "foraging/hazard"}
+    assert short_names(["atari/Pong", "foraging"]) == {"atari/Pong": "atari/Pong", "foraging": "foraging"}
 
 
 def test_the_best_of_each_row_is_bold(made: Report) -> None:
@@ -167,7 +226,7 @@ def test_a_table_in_three_ways() -> None:
         "| a\\|b | −1,234.6 | – |",
         "| <c> | **0.50** | 20,000 |",
     ]
-    assert '<th scope="row">&lt;c&gt;</th><td data-value="0.5"><b>0.50</b></td>' in table.html()
+    assert '<th scope="row"><span>&lt;c&gt;</span></th><td data-value="0.5"><b>0.50</b></td>' in table.html()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
@@ -176,6 +235,10 @@ def test_the_page_in_a_browser(written: Path, width: int, height: int, dark: boo
     with Browser(width, height, dark) as browser:
         browser.open(written / "index.html")
         assert browser.run("document.documentElement.scrollWidth") <= width  # only tables and wide figures scroll
+        clipped = "[...document.querySelectorAll('tbody th')].filter(h => h.scrollWidth > h.clientWidth).length"
+        assert browser.run(clipped) == 0
+        drawn = "document.querySelector('#figure-probability-of-improvement svg')"
+        assert browser.run(f"{drawn}.getBoundingClientRect().right") <= width  # all of it in sight
         sizes = browser.run(
             "[...document.querySelectorAll('figure svg')].map(s => [s.getBBox().width, s.clientWidth, s.clientHeight])"
         )

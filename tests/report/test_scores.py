@@ -1,4 +1,4 @@
-"""What is read from folders of runs, how it becomes scores, and what the paper's own table says by the same way."""
+"""How runs become scores, what is said of them, and what the paper's own table says by the same way."""
 
 import csv
 import json
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up_runs import hyperbolic, learning, write_run, write_sweep
+from made_up_runs import learning, write_run
 
 from multihorizon.errors import InputError
 from multihorizon.report import statistics
 from multihorizon.report.baselines import human_scores, paper_table, read_dopamine
 from multihorizon.report.comparison import aggregate, compare
-from multihorizon.report.runs import Experiment, read_experiment
+from multihorizon.report.runs import Described, read_experiment
 from multihorizon.report.scores import Scores, Statistic, has_human_score, paper_scores, score
 
 NAN = np.nan
@@ -23,7 +23,7 @@ def quiet(message: str) -> None:
     raise AssertionError(message)
 
 
-def read(folder: Path) -> Experiment:
+def read(folder: Path) -> Described:
     return read_experiment(folder, quiet)
 
 
@@ -83,22 +83,35 @@ def test_half_finished_runs_are_compared_as_far_as_all_have_come(tmp_path: Path)
     assert "With a single seed there are no bands and no intervals: multi-rainbow." in scores.notes
 
 
-def test_a_sweep_says_what_is_what(tmp_path: Path) -> None:
-    runs = [
-        {"label": label, "environment": "atari/Pong", "folder": f"pong/{label}", "seeds": 2, "wanted": wanted}
-        for label, wanted in (("plain", None), ("hyper", hyperbolic()), ("later", None))
+def test_a_run_that_has_only_begun_cuts_nobody_short(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "rainbow", "foraging", [[1, 2, 3, 9], [1, 2, 5, 9]])
+    write_run(tmp_path / "b", "multi-rainbow", "foraging", [[50], [50]], iterations=4, finished=False)
+    write_run(tmp_path / "c", "hyper-rainbow", "foraging", [[1, 2], [1, 2]], iterations=4, finished=False)
+    scores = score(read(tmp_path))
+    assert scores.by_seed[BEST]["rainbow", "foraging"].tolist() == [2, 2]
+    assert scores.agents == ["hyper-rainbow", "rainbow"]
+    assert scores.notes[:2] == [
+        "Not compared yet, with less than half of the longest run's iterations: multi-rainbow in foraging.",
+        "foraging: compared over the first 500,000 steps, as far as hyper-rainbow has come.",
     ]
-    write_sweep(tmp_path, runs, title="Ours", pairs=[["plain", "hyper"]], panels=[["plain", "later"]])
-    for label in ("plain", "hyper"):
-        write_run(tmp_path / "pong" / label, "rainbow", "atari/Pong", [[1, 2], [2, 3]])
-    experiment = read(tmp_path)
-    assert (experiment.title, experiment.labels) == ("Ours", ["plain", "hyper", "later"])
-    assert [run.begun for run in experiment.runs] == [True, True, False]
-    assert experiment.runs[1].wanted is not None
-    assert experiment.runs[1].wanted.name == "hyperbolic, k = 0.01"
-    assert experiment.runs[0].acted_by is not None
-    assert experiment.runs[0].acted_by.values[experiment.runs[0].acted_by.times.index(100)] == 0.99**100
-    assert "No scores yet: later in atari/Pong." in score(experiment).notes
+
+
+def test_notes_of_one_length_are_one(tmp_path: Path) -> None:
+    for game in ("Pong", "Qbert", "Alien"):
+        write_run(tmp_path / game / "a", "rainbow", f"atari/{game}", [range(8)] * 2)
+        write_run(tmp_path / game / "b", "dqn", f"atari/{game}", [range(6 - (game == "Pong"))] * 2)
+    assert score(read(tmp_path)).notes[:2] == [
+        "atari/Alien, atari/Qbert: compared over the first 6,000,000 frames, as far as dqn has come.",
+        "atari/Pong: compared over the first 5,000,000 frames, as far as dqn has come.",
+    ]
+
+
+def test_it_is_said_where_there_are_no_five_iterations(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "rainbow", "foraging", [range(5)] * 2)
+    assert score(read(tmp_path)).notes == []
+    write_run(tmp_path / "b", "dqn", "foraging", [range(4)] * 2)
+    said = "Runs have fewer than 5 iterations, and all of them count as the last 5: foraging."
+    assert said in score(read(tmp_path)).notes
 
 
 def test_seeds_in_several_folders_are_one_agent(tmp_path: Path) -> None:
@@ -109,68 +122,6 @@ def test_seeds_in_several_folders_are_one_agent(tmp_path: Path) -> None:
     write_run(tmp_path / "third", "rainbow", "foraging", [[1, 2]], seed=2)
     with pytest.raises(InputError, match=r"deep/second and third are the same run: rainbow in foraging with seed 2"):
         read(tmp_path)
-
-
-def test_agents_of_one_name_are_told_apart_by_what_differs(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", "rainbow", "foraging", [[1]])
-    write_run(tmp_path / "b", "rainbow", "foraging", [[1]], agent__n_steps=5)
-    write_run(tmp_path / "c", "dqn", "foraging", [[1]])
-    assert read(tmp_path).labels == ["dqn", "rainbow, n_steps=3", "rainbow, n_steps=5"]
-    many = list(np.linspace(0.5, 0.99, 10))
-    for name, weights in (("d", [0.1] * 10), ("e", [0.2] * 5 + [0.0] * 5)):
-        horizons = {"gammas": many, "weights": weights}
-        write_run(tmp_path / name, "hyper-dqn", "foraging", [[1]], agent__horizons=horizons)
-    assert read(tmp_path).labels[1:3] == ["hyper-dqn, 10 weights to 0.1", "hyper-dqn, 10 weights to 0.2"]
-
-
-@pytest.mark.parametrize(
-    ("setting", "value", "said"),
-    [
-        ("schedule__training_steps", 125_000, "schedule.training_steps is 250,000 in a and 125,000 in b"),
-        ("schedule__evaluation_steps", 1_000, "schedule.evaluation_steps is 125,000 in a and 1,000 in b"),
-        ("agent__clip_rewards", False, "agent.clip_rewards is true in a and false in b"),
-        ("agent__epsilon__evaluation", 0.05, "agent.epsilon.evaluation is 0.001 in a and 0.05 in b"),
-        ("environments", 1, "environments is 40 in a and 1 in b"),
-        ("sticky", 0.25, "sticky is not set in a and 0.25 in b"),
-    ],
-)
-def test_different_protocols_are_refused(tmp_path: Path, setting: str, value: object, said: str) -> None:
-    write_run(tmp_path / "a", "dqn", "atari/Pong", [[1]])
-    write_run(tmp_path / "b", "rainbow", "atari/Pong", [[1]], **{setting: value})
-    with pytest.raises(InputError) as refused:
-        read(tmp_path)
-    assert str(refused.value) == (f"runs of atari/Pong differ in protocol: {said}; report them from separate folders")
-
-
-def test_what_is_compared_may_differ(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1, 2]])
-    write_run(tmp_path / "b", "dqn", "atari/Pong", [[1]], agent__n_steps=1, schedule__iterations=7, seed=3)
-    write_run(tmp_path / "c", "dqn", "atari/Qbert", [[1]], schedule__training_steps=10)
-    assert len(read(tmp_path).runs) == 3
-
-
-def test_training_returns_need_the_same_exploration(tmp_path: Path) -> None:
-    for name, final in (("a", 0.01), ("b", 0.1)):
-        write_run(tmp_path / name, f"agent-{name}", "foraging", [[1]], agent__epsilon__final=final)
-    read(tmp_path)
-    for name, final in (("a", 0.01), ("b", 0.1)):
-        settings = {"agent__epsilon__final": final, "schedule__evaluation_steps": 0}
-        write_run(tmp_path / name, f"agent-{name}", "foraging", [[1]], **settings)
-    with pytest.raises(InputError, match=r"agent.epsilon.final is 0.01 in a and 0.1 in b"):
-        read(tmp_path)
-
-
-def test_a_line_cut_short_is_left_out_with_a_warning(tmp_path: Path) -> None:
-    path = write_run(tmp_path / "a", "rainbow", "foraging", [[1, 2, 3]]) / "metrics.jsonl"
-    whole = path.read_text()
-    path.write_text(whole[:-40])
-    said: list[str] = []
-    assert read_experiment(tmp_path, said.append).runs[0].scores.tolist() == [[1, 2]]
-    assert said == [f"{path}: line 3 is not whole, and left out"]
-    path.write_text(whole.replace('"step"', '"stop"', 1) + '[1]\n{"iteration": 9}\n' + "\0\n")
-    said.clear()
-    assert read_experiment(tmp_path, said.append).runs[0].scores.tolist() == [[2, 3]]
-    assert said == [f"{path}: lines 1, 4, 5, 6 are not whole, and left out"]
 
 
 def test_environments_without_human_scores_are_left_out_of_aggregates(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -193,6 +144,20 @@ def test_agents_are_aggregated_over_the_games_that_all_have_played(tmp_path: Pat
     assert {one.agent for one in found.of} == {"rainbow", "dqn"}
 
 
+@pytest.mark.parametrize("games", [3, 6, 19])
+def test_intervals_hold_their_own_estimate_where_games_are_far_apart(games: int, rng: np.random.Generator) -> None:
+    for _ in range(10):
+        by = {
+            ("a", f"atari/{game}"): player.random + (player.human - player.random) * centre * rng.normal(1, 0.03, 3)
+            for (game, player), centre in zip(human_scores().items(), rng.lognormal(0, 1.5, games), strict=False)
+        }
+        (found,) = aggregate(Scores(["a"], [e for _, e in by], {BEST: by, LAST: {}}), rng).of
+        for estimate in found.measures.values():
+            assert estimate.low is not None
+            assert estimate.high is not None
+            assert estimate.low <= estimate.value <= estimate.high
+
+
 def test_improvement_is_of_the_size_of_the_baseline(rng: np.random.Generator) -> None:
     held = {"up": (2.0, 3.0), "from below": (-10.0, -5.0), "same": (0.0, 0.0), "from nothing": (0.0, 4.0)}
     by = {(agent, e): np.array([pair[i]]) for i, agent in enumerate(("a", "b")) for e, pair in held.items()}
@@ -211,6 +176,14 @@ def test_probability_of_improvement_has_an_interval(tmp_path: Path, rng: np.rand
     assert pair.wins.low is not None
     assert pair.wins.high is not None
     assert 0 <= pair.wins.low < pair.wins.value < pair.wins.high <= 1
+
+
+def test_a_certain_win_has_no_interval(tmp_path: Path, rng: np.random.Generator) -> None:
+    write_run(tmp_path / "a", "rainbow", "foraging", [[1.0], [2.0], [3.0]])
+    write_run(tmp_path / "b", "multi-rainbow", "foraging", [[4.0], [5.0], [6.0]])
+    pair = compare(score(read(tmp_path)), ("rainbow", "multi-rainbow"), BEST, rng)
+    assert pair is not None
+    assert pair.wins == statistics.Estimate(1.0)
 
 
 def dopamine_npz(path: Path, curves: np.ndarray) -> Path:

@@ -32,6 +32,12 @@ def test_a_quarter_of_the_runs_is_rounded_down() -> None:
     assert iqm([np.array([4.0])]) == 4.0
 
 
+def test_a_share_of_the_runs_counts_some_in_part() -> None:
+    # A fifth of four runs at either end: of the first and last, a fifth is left.
+    assert iqm([np.array([0.0, 1.0, 2.0, 10.0])], 0.2) == pytest.approx((0.2 * 0 + 1 + 2 + 0.2 * 10) / 2.4)
+    assert statistics.trimmed_share([np.zeros(3), np.zeros(3)]) == 1 / 6
+
+
 def test_probability_of_improvement_by_hand() -> None:
     challenger = [np.array([1.0, 3.0]), np.array([5.0])]
     baseline = [np.array([2.0, 3.0]), np.array([4.0, 5.0])]

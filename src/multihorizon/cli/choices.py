@@ -166,5 +166,6 @@ def guarded(place: str, call: Callable[..., Any], *arguments: Any) -> Any:
     except OSError:
         raise
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever the user's own code may do
+        how = "" if isinstance(problem, InputError) else f" failed with {type(problem).__name__}"
         said = str(problem).replace("\n", " ")
-        raise InputError(f"{place} failed with {type(problem).__name__}: {said}") from None
+        raise InputError(f"{place}{how}: {said}") from None

@@ -77,8 +77,8 @@ def _result(made: "Report", written: list[Path]) -> dict[str, Any]:
                 "agent": pair.challenger,
                 "baseline": pair.baseline,
                 "statistic": pair.statistic.value,
-                "better": sum(change.challenger > change.baseline for change in pair.changes),
-                "ties": sum(change.challenger == change.baseline for change in pair.changes),
+                "better": pair.better,
+                "ties": pair.ties,
                 "environments": len(pair.changes),
                 "probability_of_improvement": vars(pair.wins),
             }
@@ -94,12 +94,14 @@ def _show(made: "Report", written: list[Path]) -> None:
     from multihorizon.report.tables import number
 
     scores = made.scores
-    if len(scores.environments) <= MOST_ROWS and len(scores.agents) <= MOST_COLUMNS:
-        rows = [
-            [environment, *(number(scores.mean(Statistic.BEST, agent, environment)).text for agent in scores.agents)]
-            for environment in scores.environments
-        ]
-        show(table("scores, by the best iteration", ["environment", *scores.agents], rows))
+    across, down = sorted((scores.agents, scores.environments), key=len)  # what there are more of goes down
+    if len(across) <= MOST_COLUMNS and len(down) <= MOST_ROWS:
+        by_agent = down is scores.agents
+        rows = []
+        for name in down:
+            cells = [(name, other) if by_agent else (other, name) for other in across]
+            rows.append([name, *(number(scores.mean(Statistic.BEST, agent, where)).text for agent, where in cells)])
+        show(table("scores, by the best iteration", ["agent" if by_agent else "environment", *across], rows))
     by = {(one.agent, one.statistic): _said(one.measures["IQM"]) for one in made.aggregates.of}
     if by:
         agents = dict.fromkeys(agent for agent, _ in by)

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
         running.use_device(options.device)
     from multihorizon.experiments.sweep import plan
 
-    experiment = _experiment(options.experiment).scaled(options.seeds, options.steps)
+    experiment = _experiment(options.experiment, options.seeds, options.steps)
     out = options.out or Path("runs") / experiment.name
     planned = plan(experiment, out, options.checkpoint_minutes)
     chosen = _chosen(planned, options.only)
@@ -76,19 +76,21 @@ def run(options: argparse.Namespace) -> None:
     _go(options, experiment, out, chosen)
 
 
-def _experiment(name: str) -> "Experiment":
+def _experiment(name: str, seeds: int | None, steps: int | None) -> "Experiment":
     from multihorizon.cli.choices import guarded
     from multihorizon.experiments import catalogue
     from multihorizon.experiments.experiment import Experiment
 
     if not name.endswith(".py"):
-        return catalogue.experiment(name)
+        return catalogue.experiment(name).scaled(seeds, steps)
     import runpy
 
     found = guarded(name, runpy.run_path, name).get(OWN)
     if not isinstance(found, Experiment):
         raise InputError(f"{name} must define {OWN} = multihorizon.experiments.experiment.Experiment(...)")
-    return found
+    scaled: Experiment = guarded(name, found.scaled, seeds, steps)
+    guarded(name, scaled.description)  # whatever of it cannot be configured
+    return scaled
 
 
 def _chosen(planned: "list[Planned]", words: list[str]) -> "list[Planned]":
@@ -111,7 +113,7 @@ def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen
     from contextlib import AbstractContextManager, closing, nullcontext
 
     from multihorizon.cli.sweep_table import board
-    from multihorizon.cli.terminal import note, show, show_json
+    from multihorizon.cli.terminal import counted, note, show, show_json
     from multihorizon.experiments.sweep import State, TrainAll, describe, here
     from multihorizon.training.records import locked
 
@@ -124,7 +126,7 @@ def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen
         describe(experiment, out)
         left = [one for one in chosen if not one.finished]
         if not options.json:
-            show(f"{experiment.name} in {out}: {len(chosen)} runs, {len(left)} of them left")
+            show(f"{experiment.name} in {out}: {counted(len(chosen), 'run')}, {len(left)} left")
         with board(chosen) as (tell, statuses):
             train_all(left, tell, note)
     if options.json:
@@ -132,9 +134,10 @@ def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen
     failed = [one for one in chosen if statuses[one.run.folder].state is State.FAILED]
     if failed:
         said = statuses[failed[0].run.folder].said
-        raise InputError(f"{len(failed)} of {len(chosen)} runs failed; {failed[0].name}: {said}")
+        raise InputError(f"{len(failed)} of {counted(len(chosen), 'run')} failed; {failed[0].name}: {said}")
     if not options.json:
-        show(f"All {len(chosen)} runs are finished; see them with: multihorizon report {out}")
+        all_of_them = "The run is" if len(chosen) == 1 else f"All {len(chosen)} runs are"
+        show(f"{all_of_them} finished; see the results with: multihorizon report {out}")
 
 
 def _ended(one: "Planned", status: "Status") -> dict[str, Any]:
@@ -145,7 +148,7 @@ def _ended(one: "Planned", status: "Status") -> dict[str, Any]:
 def _show_estimates(chosen: "list[Planned]", as_json: bool) -> None:
     import jax
 
-    from multihorizon.cli.terminal import show, show_json, table
+    from multihorizon.cli.terminal import counted, show, show_json, table
     from multihorizon.experiments.estimates import Sizes, estimate
 
     device, sizes = jax.default_backend(), Sizes()
@@ -169,7 +172,7 @@ def _show_estimates(chosen: "list[Planned]", as_json: bool) -> None:
     kept = sum(e.kept_bytes for e in estimates)
     working = max((e.working_bytes for e in estimates), default=0)
     show(
-        table(f"{len(chosen)} runs", columns, rows),
+        table(counted(len(chosen), "run"), columns, rows),
         f"One after another on this machine's {device}: about {_duration(whole)}, {_size(kept)} of weights that stay, "
         f"and up to {_size(working)} of checkpoints for each run under way. Times are scaled from measured rates.",
     )

@@ -52,14 +52,20 @@ def _line(one: "Planned", status: "Status") -> str:
     if status.step:
         words.append(f"{min(status.step, one.steps):,} of {one.steps:,} steps")
     if status.returns is not None:
-        words.append(f"return {status.returns:.2f}")
+        words.append(f"return {_returns(status)}")
     if status.steps_per_second:
         words.append(f"{status.steps_per_second:,.0f} steps/s")
     return ", ".join(words)
 
 
+def _returns(status: "Status") -> str:
+    if status.returns is None:
+        return ""
+    return f"{status.returns:.2f} ({'evaluated' if status.evaluated else 'training'})"
+
+
 def _table(planned: "Sequence[Planned]", statuses: "dict[str, Status]") -> "Group":
-    from multihorizon.cli.terminal import table
+    from multihorizon.cli.terminal import counted, table
     from multihorizon.experiments.sweep import State
 
     counts = {state: sum(s.state is state for s in statuses.values()) for state in State}
@@ -75,10 +81,10 @@ def _table(planned: "Sequence[Planned]", statuses: "dict[str, Status]") -> "Grou
                         one.run.label,
                         status.where or state.value,
                         f"{min(1.0, status.step / one.steps):.0%}",
-                        "" if status.returns is None else f"{status.returns:.2f}",
+                        _returns(status),
                         f"{status.steps_per_second:,.0f}" if status.steps_per_second else "",
                     ]
                 )
     columns = ["environment", "agent", "where", "done", "return", "steps/s"]
     more = f"and {len(rows) - MOST_ROWS} more" if len(rows) > MOST_ROWS else ""
-    return table(f"{len(planned)} runs: {said}", columns, rows[:MOST_ROWS], more)
+    return table(f"{counted(len(planned), 'run')}: {said}", columns, rows[:MOST_ROWS], more)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 SECONDS_BETWEEN_LINES = 5.0
+WIDTH_ELSEWHERE = 10_000  # where there is no terminal, nothing has to be cut
 
 
 def show(*items: Any) -> None:
@@ -24,6 +25,8 @@ def show(*items: Any) -> None:
             raise BrokenPipeError
 
     console = Pipe(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH_ELSEWHERE
     for item in items:
         console.print(item)
 
@@ -42,10 +45,14 @@ def table(
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for position, column in enumerate(columns):
-        made.add_column(column, justify="left" if position == 0 else "right")
+        made.add_column(column, justify="left" if position == 0 else "right", overflow="fold")
     for position, row in enumerate(rows):
         made.add_row(*row, style="bold cyan" if position == look_at else None)
     return Group(f"[bold]{title}[/bold]", made, *([note + "\n"] if note else []))
+
+
+def counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def hyper_vs_multi() -> Experiment:
         name="hyper-vs-multi",
         title="Hyper-Rainbow and Multi-Rainbow over Rainbow",
         about="Does acting by hyperbolic discounting help, or only learning over many horizons? "
-        "Nineteen Atari games, three seeds. The paper does not name its random subset; this list was drawn once.",
+        "Nineteen Atari games. The paper does not name its random subset; this list was drawn once.",
         runs=_on_atari(("rainbow", "multi-rainbow", "hyper-rainbow"), NINETEEN_GAMES),
         pairs=[("rainbow", "multi-rainbow"), ("rainbow", "hyper-rainbow")],
     )
@@ -76,7 +76,7 @@ def auxiliary() -> Experiment:
     return Experiment(
         name="auxiliary",
         title="Multi-Rainbow over Rainbow",
-        about="Learning ten horizons and acting by the largest, as an auxiliary task: sixty Atari games, three seeds.",
+        about="Learning ten horizons and acting by the largest, as an auxiliary task: sixty Atari games.",
         runs=_on_atari(("rainbow", "multi-rainbow"), atari.GAMES),
         pairs=[("rainbow", "multi-rainbow")],
     )
@@ -93,7 +93,7 @@ def ablation() -> Experiment:
         "ablation",
         "What many horizons add to each part of Rainbow",
         "C51, with n-step returns, with prioritised replay, and with both (Rainbow): each with and without the "
-        "multi-horizon auxiliary task, in the paper's ten games, three seeds.",
+        "multi-horizon auxiliary task, in the paper's ten games.",
         _on_atari(names, ABLATION_GAMES),
     )
 
@@ -110,7 +110,7 @@ def priority() -> Experiment:
         name="priority",
         title="Priorities by the average over heads, or by the largest γ",
         about="The paper's appendix: replay prioritised by the error of the head that the agent acts by, against the "
-        "mean over all heads. Sixty Atari games, three seeds.",
+        "mean over all heads. Sixty Atari games.",
         runs=runs,
         pairs=[
             ("rainbow", "multi-rainbow"),
@@ -148,7 +148,7 @@ def grids() -> Experiment:
         name="grids",
         title="Three sets of horizons for one discount",
         about=GRIDS_ABOUT + f"In two MinAtar games (k = {K:g}, γ ≤ {GAMMA_CAP:g}) and in the foraging world, judged "
-        f"under the hazard that they were asked for (k = {foraging.HAZARD.k:g}, γ ≤ {GAMMA:g}); ten seeds.",
+        f"under the hazard that they were asked for (k = {foraging.HAZARD.k:g}, γ ≤ {GAMMA:g}).",
         runs=[
             *_grids("foraging/hazard", foraging.HAZARD, GAMMA, t_max=200, seeds=10),
             *(
@@ -165,7 +165,7 @@ def grids_atari() -> Experiment:
     support = {"loss": Categorical(v_max=SUPPORT)}
     agents = _grids("atari/Pong", hazard.Exponential(K), GAMMA_CAP, t_max=1000, settings=support)
     runs = [replace(run, environment=f"atari/{game}") for game in ABLATION_GAMES for run in agents]
-    about = GRIDS_ABOUT + f"In the ablation's ten Atari games, three seeds (k = {K:g}, γ ≤ {GAMMA_CAP:g})."
+    about = GRIDS_ABOUT + f"In the ablation's ten Atari games (k = {K:g}, γ ≤ {GAMMA_CAP:g})."
     return Experiment("grids-atari", "Three sets of horizons for one discount, in Atari", about, runs, GRID_PAIRS)
 
 
@@ -184,8 +184,7 @@ def hazard_priors() -> Experiment:
         title="Matched and mismatched beliefs about risk",
         about=f"Agents learn to forage without hazard, each with its own belief about it, and are judged by what they "
         f"earn when every episode draws λ ~ Exponential({true.k:g}). Hyper-Rainbow believes the truth, a tenth of the "
-        "risk, or ten times as much; Rainbow acts by γ = 0.99, or by the γ of a known hazard of the true mean. Ten "
-        "seeds.",
+        "risk, or ten times as much; Rainbow acts by γ = 0.99, or by the γ of a known hazard of the true mean.",
         runs=runs,
         pairs=[(run.label, "hyper-rainbow-matched") for run in runs if not run.label.endswith("-matched")],
     )
@@ -196,8 +195,7 @@ def minatar() -> Experiment:
     return _ablation(
         "minatar",
         "What many horizons add to each part of Rainbow, in MinAtar",
-        "The paper's ablation at a size that one GPU finishes in minutes: three MinAtar games, ten seeds of 300,000 "
-        "steps.",
+        "The paper's ablation in three MinAtar games.",
         [_run(name, f"minatar/{game}", **SMALL) for game in SMALL_GAMES for name in names],
     )
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -32,6 +32,23 @@ class Run:
     environments: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.agent, Agent):
+            raise InputError(f"the agent of a run must be an Agent, as preset('dqn') is, got {self.agent!r}")
+        if not _plain(self.label):
+            raise InputError(f"an agent's name must hold a letter or digit, for its folder, got {self.label!r}")
+        if not isinstance(self.wanted, Discount | None):
+            raise InputError(
+                f"wanted of {self.label} must be None or a Discount, as discount.exponential(0.99) or "
+                f"discount.from_function(...) are, got {self.wanted!r}"
+            )
+        hints = get_type_hints(Agent)
+        for name, value in self.settings.items():
+            allowed = hints[one_of(f"setting of {self.label}", name, hints)]
+            if not isinstance(value, int | float if allowed is float else allowed):
+                kind = getattr(allowed, "__name__", allowed)
+                raise InputError(f"the setting {name} of {self.label} must be {kind}, got {value!r}")
+
     @property
     def label(self) -> str:
         return self.agent.name
@@ -57,15 +74,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Experiment:
-    """`pairs` of labels (baseline, challenger) are compared game by game; `panels` are figures of their own with the
-    curves of the labels in each."""
+    """`pairs` of labels (baseline, challenger) are compared game by game; `panels` are those of them that share one
+    figure, a panel each."""
 
     name: str
     title: str
     about: str
     runs: Sequence[Run]
     pairs: Sequence[tuple[str, str]] = ()
-    panels: Sequence[Sequence[str]] = ()
+    panels: Sequence[tuple[str, str]] = ()
 
     def __post_init__(self) -> None:
         if not self.name or not self.runs:
@@ -74,8 +91,12 @@ class Experiment:
         twice = sorted({folder for folder in folders if folders.count(folder) > 1})
         if twice:
             raise InputError(f"two runs of {self.name} share the folder {twice[0]}; give their agents different names")
-        for label in [label for group in (*self.pairs, *self.panels) for label in group]:
-            one_of("label", label, sorted({run.label for run in self.runs}))
+        labels = sorted({run.label for run in self.runs})
+        for pair in (*self.pairs, *self.panels):
+            if isinstance(pair, str) or len(pair) != 2:
+                raise InputError(f"pairs and panels hold two labels each, (baseline, challenger), got {pair!r}")
+            for label in pair:
+                one_of("label", label, labels)
 
     def scaled(self, seeds: int | None = None, steps: int | None = None) -> "Experiment":
         """The same at another size."""

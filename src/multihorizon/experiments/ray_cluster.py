@@ -135,7 +135,7 @@ def _train_all(ray: Any, asked: dict[str, float], left: Sequence[Planned], tell:
     task = ray.remote(max_retries=RETRIES, max_calls=1, scheduling_strategy="SPREAD", **asked)(_task)
     by_folder = {str(one.folder.resolve()): one for one in left}
     tasks = {
-        task.remote(one.configuration, folder, one.run.folder, asked["num_gpus"], board): folder
+        task.remote(one.configuration, folder, one.run.folder, one.steps, asked["num_gpus"], board): folder
         for folder, one in by_folder.items()
     }
     waiting = list(tasks)
@@ -162,7 +162,7 @@ def _ended(ray: Any, task: Any) -> Status:
         return Status(State.FAILED, said=f"Ray gave it up: {said}")
 
 
-def _task(configuration: Configuration, place: str, within: str, gpu_share: float, board: Any) -> Status:
+def _task(configuration: Configuration, place: str, within: str, steps: int, gpu_share: float, board: Any) -> Status:
     """One run, in a worker."""
     import jax
 
@@ -179,7 +179,7 @@ def _task(configuration: Configuration, place: str, within: str, gpu_share: floa
         return Status(State.FAILED, where, said=said)
     _wait_for_lock(folder)
     if (folder / WEIGHTS).exists():  # its worker died after the last moment
-        return Status(State.DONE, where, configuration.schedule.steps)
+        return Status(State.DONE, where, steps)
 
     def tell(status: Status) -> None:
         board.tell.remote(place, replace(status, where=where))

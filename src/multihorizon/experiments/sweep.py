@@ -17,8 +17,8 @@ from multihorizon.errors import InputError
 from multihorizon.experiments.experiment import Experiment, Run
 from multihorizon.files import write_json
 from multihorizon.training import memory
-from multihorizon.training.configuration import Configuration, plain
-from multihorizon.training.iterations import Outcome, Progress
+from multihorizon.training.configuration import Configuration, difference, plain
+from multihorizon.training.iterations import Outcome, Progress, pace_of
 from multihorizon.training.records import (
     CHECKPOINTS,
     CONFIGURATION,
@@ -48,7 +48,8 @@ class Status:
     state: State
     where: str = ""
     step: int = 0
-    returns: float | None = None  # mean over seeds: in evaluation, or where there is none in training
+    returns: float | None = None  # mean over seeds
+    evaluated: bool = False  # as the returns are, or else earned in training
     steps_per_second: float | None = None  # of all seeds together
     said: str = ""  # why it failed
 
@@ -63,6 +64,7 @@ class Planned:
     run: Run
     configuration: Configuration
     folder: Path
+    steps: int  # that will be trained: those asked for, in whole iterations of steps of every environment
 
     @property
     def name(self) -> str:
@@ -71,10 +73,6 @@ class Planned:
     @property
     def finished(self) -> bool:
         return (self.folder / WEIGHTS).exists()
-
-    @property
-    def steps(self) -> int:
-        return self.configuration.schedule.steps
 
     def status(self) -> Status:
         """As its folder tells."""
@@ -90,9 +88,15 @@ TrainAll = Callable[[Sequence[Planned], TellOf, Warn], None]
 
 def plan(experiment: Experiment, out: Path, checkpoint_minutes: float) -> list[Planned]:
     """Its runs, as they are or will be in the folder; an error where the folder holds anything else."""
-    planned = [Planned(run, run.configuration(checkpoint_minutes), out / run.folder) for run in experiment.runs]
+    configured = [(run, run.configuration(checkpoint_minutes)) for run in experiment.runs]
+    planned = [Planned(run, one, out / run.folder, _steps(one)) for run, one in configured]
     _check(experiment, out)
     return [_begun(one) if (one.folder / CONFIGURATION).exists() else one for one in planned]
+
+
+def _steps(configuration: Configuration) -> int:
+    schedule, pace = configuration.schedule, pace_of(configuration.agent, configuration.environments)
+    return schedule.iterations * pace.cycles(schedule.training_steps) * pace.steps
 
 
 def describe(experiment: Experiment, out: Path) -> None:
@@ -117,38 +121,68 @@ def _check(experiment: Experiment, out: Path) -> None:
         return
     try:
         held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        name, runs = str(held["name"]), [_essence(run) for run in held["runs"]]
-    except (ValueError, KeyError, TypeError) as problem:
+        name, runs = str(held["name"]), {run["folder"]: _essence(run) for run in held["runs"]}
+    except KeyError as problem:
+        raise InputError(f"{path} has no {problem}; choose another folder with --out") from None
+    except (ValueError, TypeError) as problem:
         raise InputError(f"{path} cannot be read ({problem}); choose another folder with --out") from None
     if name != experiment.name:
         raise InputError(f"{out} holds the experiment {name}, not {experiment.name}; choose another folder with --out")
-    if runs != [_essence(run) for run in experiment.description()["runs"]]:
+    asked = {run["folder"]: _essence(run) for run in experiment.description()["runs"]}
+    begun = {folder: run for folder, run in runs.items() if (out / folder / CONFIGURATION).exists()}
+    if gone := [folder for folder in begun if folder not in asked]:
         raise InputError(
-            f"{out} holds {name} with other runs, seeds or steps; give the same options as when it was begun, "
-            "or choose another folder with --out"
+            f"{out} holds runs that {name} does not have: {', '.join(gone)}; give {name} with them, move their folders "
+            "elsewhere, or choose another folder with --out"
         )
+    for folder, run in begun.items():
+        if differs := difference(run, asked[folder]):
+            raise InputError(
+                f"{out} holds {folder}, begun otherwise: {differs}; give the same options as when it was begun, "
+                "or choose another folder with --out"
+            )
 
 
-def _essence(run: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(run[name] for name in ("folder", "environment", "seeds", "steps"))
+def _essence(run: dict[str, Any]) -> dict[str, Any]:
+    return {name: run[name] for name in ("environment", "seeds", "steps")}
 
 
 def _begun(one: Planned) -> Planned:
     """With the configuration that it was begun with, from which only the pace of checkpoints may differ."""
     held = read_configuration(one.folder)
     asked = replace(one.configuration, checkpoint_minutes=held.checkpoint_minutes)
-    if plain(held) != plain(asked):
-        raise InputError(f"{one.folder} holds a run with another configuration; choose another folder with --out")
+    if differs := difference(plain(held), plain(asked)):
+        raise InputError(
+            f"{one.folder} holds a run with another configuration: {differs}; choose another folder with --out"
+        )
     return replace(one, configuration=held)
+
+
+class Speed:
+    """Of learning, since a run was taken up: without the warm-up, and without the first piece, which is compiled."""
+
+    def __init__(self) -> None:
+        self._from: int | None = None
+        self._steps, self._seconds = 0, 0.0
+
+    def after(self, progress: Progress) -> float | None:
+        if progress.loss is not None:
+            steps = 0 if self._from is None else progress.step - self._from
+            self._from = progress.step
+            self._steps += steps
+            self._seconds += steps / progress.steps_per_second
+        return self._steps / self._seconds if self._steps else None
 
 
 def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) -> None:
     """What is left of one run, told as it goes."""
-    earned: list[float | None] = [None]
+    done = read_metrics(folder)
+    earned, speed = [_mean(done[-1]["evaluation_returns"]) if done else None], Speed()
 
     def report(progress: Progress) -> None:
-        returns = _mean(progress.returns) if earned[0] is None else earned[0]
-        tell(Status(State.RUNNING, "", progress.step, returns, progress.steps_per_second))
+        evaluated = earned[0] is not None
+        returns = earned[0] if evaluated else _mean(progress.returns)
+        tell(Status(State.RUNNING, "", progress.step, returns, evaluated, speed.after(progress)))
 
     def finished(outcome: Outcome) -> None:
         earned[0] = _mean(outcome.evaluation_returns)

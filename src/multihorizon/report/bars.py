@@ -18,6 +18,7 @@ FEW = 20  # bars that have room for their numbers
 def improvement(pair: Pair) -> Figure:
     figure, (axes,) = canvas(max(5.5, 1.5 + 0.24 * len(pair.changes)), 4.6)
     _draw(axes, _by_environment(pair))
+    _scale(axes, [_percent(change) for change in pair.changes])
     axes.set_title(f"{pair.challenger} over {pair.baseline}: better in {pair.counted}")
     return figure
 
@@ -34,8 +35,7 @@ def panels(pairs: list[Pair]) -> Figure:
         _draw(one, _by_environment(pair))
         one.set_title(f"{pair.challenger} over {pair.baseline}\nbetter in {pair.counted}")
         one.yaxis.set_tick_params(labelleft=True)
-    low, high = (end(one.get_ylim()[i] for one in axes) for i, end in enumerate((min, max)))
-    axes[0].set_ylim(low, high)
+    _scale(axes[0], [_percent(change) for pair in pairs for change in pair.changes])  # for all: they share it
     for empty in axes[len(pairs) :]:
         empty.set_visible(False)
     return figure
@@ -47,6 +47,7 @@ def by_pair(pairs: list[Pair]) -> Figure:
     figure, (axes,) = canvas(max(5.5, 1.5 + 0.9 * len(pairs)), 4.2)
     named = [(f"{pair.challenger}\nover {pair.baseline}", change) for pair in pairs for change in pair.changes]
     _draw(axes, named)
+    _scale(axes, [_percent(change) for _, change in named])
     axes.set_title(pairs[0].changes[0].environment)
     return figure
 
@@ -61,6 +62,18 @@ def _draw(axes: Axes, named: list[tuple[str, Change]]) -> None:
     unknown = [one for one in named if one[1].percent is None]  # from a baseline of 0
     heights = [_percent(change) for _, change in known]
     axes.bar(range(len(known)), heights, color=[BLUE if height >= 0 else RED for height in heights], width=0.72)
+    axes.axhline(0, color=BLACK, linewidth=1)
+    _say(axes, heights, [change for _, change in unknown])
+    names = [name for name, _ in (*known, *unknown)]
+    upright = len(names) > 1 and sum(map(len, names)) > 60
+    axes.set_xticks(range(len(names)), names, rotation=90 if upright else 0, fontsize=9)
+    axes.set_xlim(-0.7, len(names) - 0.3)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylabel("improvement (log scale beyond 10%)", fontsize=9)
+
+
+def _scale(axes: Axes, heights: list[float]) -> None:
+    """Limits and ticks that bars of these heights fit in."""
     axes.set_yscale("symlog", linthresh=LINEAR_TO, linscale=0.6)
     largest = max([LINEAR_TO, *(abs(height) for height in heights)])
     sizes = [LINEAR_TO * 10**power for power in range(6)] if largest > LINEAR_TO else [LINEAR_TO / 2, LINEAR_TO]
@@ -70,14 +83,6 @@ def _draw(axes: Axes, named: list[tuple[str, Change]]) -> None:
     axes.yaxis.set_major_formatter(lambda y, _: f"{y:+,.0f}%".replace("-", "−") if y else "0")
     low, high = min([0.0, *heights]), max([0.0, *heights])
     axes.set_ylim(min(-LINEAR_TO / 2, low * 2.2), max(LINEAR_TO / 2, high * 2.2))
-    axes.axhline(0, color=BLACK, linewidth=1)
-    _say(axes, heights, [change for _, change in unknown])
-    names = [name for name, _ in (*known, *unknown)]
-    upright = len(names) > 1 and sum(map(len, names)) > 60
-    axes.set_xticks(range(len(names)), names, rotation=90 if upright else 0, fontsize=9)
-    axes.set_xlim(-0.7, len(names) - 0.3)
-    axes.grid(visible=False, axis="x")
-    axes.set_ylabel("improvement (log scale beyond 10%)", fontsize=9)
 
 
 def _say(axes: Axes, heights: list[float], unknown: list[Change]) -> None:

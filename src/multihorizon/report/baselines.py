@@ -16,6 +16,7 @@ from multihorizon.envs.atari import GAMES
 from multihorizon.errors import InputError
 
 FRAMES_PER_ITERATION = 1e6
+WHOLE_FRAMES = 198e6  # the paper's scores are of 200 million frames, Dopamine's of a million or so fewer
 # Dopamine's names of the agents that the paper builds on; the curves that it calls legacy are the paper's baselines.
 AGENTS = ("DQN", "C51", "Rainbow")
 
@@ -96,6 +97,8 @@ def _from_folder(folder: Path) -> DopamineCurves:
             points = json.loads(path.read_text(encoding="utf-8"))
             for agent in AGENTS:
                 drawn = [(int(p["Iteration"]), float(p["Value"])) for p in points if p["Agent"] == agent]
+                if any(iteration < 0 for iteration, _ in drawn):
+                    raise ValueError("an Iteration is below 0")
                 if drawn:
                     found[dopamine_name(agent), game] = _by_seed(drawn)
         except (ValueError, KeyError, TypeError) as problem:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
@@ -46,11 +47,17 @@ class Pair:
     wins: Estimate
 
     @property
+    def better(self) -> int:
+        return sum(change.challenger > change.baseline for change in self.changes)
+
+    @property
+    def ties(self) -> int:
+        return sum(change.challenger == change.baseline for change in self.changes)
+
+    @property
     def counted(self) -> str:
-        better = sum(change.challenger > change.baseline for change in self.changes)
-        ties = sum(change.challenger == change.baseline for change in self.changes)
-        tied = f" with {ties} tie{'s' if ties > 1 else ''}" if ties else ""
-        return f"{better} of {len(self.changes)}{tied}"
+        tied = f" with {self.ties} tie{'s' if self.ties > 1 else ''}" if self.ties else ""
+        return f"{self.better} of {len(self.changes)}{tied}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,8 @@ def compare(scores: Scores, pair: tuple[str, str], statistic: Statistic, rng: np
     if statistics.can_resample(ours, theirs):
         drawn = [statistics.resampled(strata, rng) for strata in (ours, theirs)]
         low, high = statistics.interval(statistics.probability_of_improvement(*drawn), statistics.freedom(ours, theirs))
-        wins = Estimate(value, float(low), float(high))
+        if low < high:  # where all seeds of one beat all of the other there is nothing to resample
+            wins = Estimate(value, float(low), float(high))
     return Pair(baseline, challenger, statistic, changes, wins)
 
 
@@ -118,7 +126,8 @@ def _aggregated(
         return Aggregate(agent, statistic, estimates, profile, None, None)
     drawn, free = statistics.resampled(strata, rng), statistics.freedom(strata)
     estimates = {}
-    for name, measure in MEASURES.items():
+    alike = MEASURES | {"IQM": partial(statistics.iqm, share=statistics.trimmed_share(strata))}
+    for name, measure in alike.items():
         low, high = statistics.interval(measure(drawn), free)
         estimates[name] = Estimate(values[name], float(low), float(high))
     low, high = statistics.interval(statistics.profile(drawn, THRESHOLDS), free)

@@ -7,11 +7,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from multihorizon.report import bars, curves, intervals, listings
-from multihorizon.report.baselines import AGENTS, DopamineCurves, dopamine_name
+from multihorizon.report.baselines import AGENTS, WHOLE_FRAMES, DopamineCurves, dopamine_name
 from multihorizon.report.comparison import Aggregates, Pair, aggregate, compare
 from multihorizon.report.looks import Looks, looks
-from multihorizon.report.runs import Discounted, Experiment
-from multihorizon.report.scores import ABOUT, WHOLE_FRAMES, Scores, Statistic, paper_scores, score
+from multihorizon.report.notes import sizes
+from multihorizon.report.runs import Described, Discounted
+from multihorizon.report.scores import ABOUT, Scores, Statistic, paper_scores, score
 from multihorizon.report.statistics import Estimate
 from multihorizon.report.tables import Table
 
@@ -56,16 +57,17 @@ class Report:
     aggregates: Aggregates
 
 
-def report(experiment: Experiment, dopamine: DopamineCurves | None = None) -> Report:
+def report(experiment: Described, dopamine: DopamineCurves | None = None) -> Report:
     beside = dopamine.beside(experiment.labels) if dopamine else None
     scores = score(experiment, beside)
-    look = looks(scores.agents, scores.baselines)
+    look = looks([*experiment.labels, *scores.baselines], scores.baselines)
     begun = [run for run in experiment.runs if run.begun]
     whole = all(run.frames[-1] >= WHOLE_FRAMES for run in begun)
     pairs = experiment.pairs + _over_dopamine(scores)
     drawn = [*_discounts(experiment, look), _curves(experiment, beside, look)]
     runs = Section("runs", "Runs", "How far each agent has come.", tables=[listings.progress(experiment)])
-    made = _report(experiment.title, experiment.about, scores, look, pairs, experiment.panels, drawn, whole)
+    about = f"{experiment.about} {sizes(experiment.runs)}".strip()
+    made = _report(experiment.title, about, scores, look, pairs, experiment.panels, drawn, whole)
     return replace(made, sections=[*made.sections, runs], data=[*made.data, listings.curves(begun, beside)])
 
 
@@ -116,7 +118,7 @@ def _over_dopamine(scores: Scores) -> list[tuple[str, str]]:
     ]
 
 
-def _curves(experiment: Experiment, dopamine: DopamineCurves | None, look: Looks) -> Section:
+def _curves(experiment: Described, dopamine: DopamineCurves | None, look: Looks) -> Section:
     environments = list(dict.fromkeys(run.environment for run in experiment.runs if run.begun))
     parts = [
         Drawn(
@@ -215,11 +217,13 @@ def _probabilities(pairs: list[Pair]) -> list[Section]:
         "The chance that a run of the one agent earns more than a run of the other in an environment drawn at random; "
         f"a tie counts half.{_bootstrap([pair.wins for pair in pairs])}"
     )
+    if any(pair.wins.low is None for pair in pairs):
+        about += " There is no interval where an environment has a single seed, or where all seeds of one agent win."
     drawn = [Drawn("probability-of-improvement", intervals.probabilities(pairs), "Probability of improvement")]
     return [Section("probability", "Probability of improvement", about, drawn, [listings.probabilities(pairs)])]
 
 
-def _discounts(experiment: Experiment, look: Looks) -> list[Section]:
+def _discounts(experiment: Described, look: Looks) -> list[Section]:
     """Agents with the same discount, and the same wish, stand together."""
     acting: dict[str, tuple[Discounted, Discounted | None]] = {}
     for run in experiment.runs:

@@ -10,15 +10,15 @@ from matplotlib.ticker import MaxNLocator
 
 from multihorizon.report.baselines import DopamineCurves
 from multihorizon.report.looks import Look, Looks, short_names
-from multihorizon.report.runs import Run
-from multihorizon.report.scores import game_of, merged, unit
+from multihorizon.report.runs import Recorded, game_of, unit
+from multihorizon.report.scores import merged
 from multihorizon.report.style import canvas, styled
 
 COLUMNS = 5
 
 
 @styled
-def all_curves(runs: list[Run], dopamine: DopamineCurves | None, looks: Looks) -> Figure:
+def all_curves(runs: list[Recorded], dopamine: DopamineCurves | None, looks: Looks) -> Figure:
     """Every environment, with one legend for all."""
     environments = _environments(runs)
     columns = min(COLUMNS, len(environments))
@@ -37,7 +37,7 @@ def all_curves(runs: list[Run], dopamine: DopamineCurves | None, looks: Looks) -
 
 
 @styled
-def one_curve(environment: str, runs: list[Run], dopamine: DopamineCurves | None, looks: Looks) -> Figure:
+def one_curve(environment: str, runs: list[Recorded], dopamine: DopamineCurves | None, looks: Looks) -> Figure:
     """A panel of its own, for a page that has the legend elsewhere."""
     figure, (axes,) = canvas(4.4, 2.9)
     _draw(axes, environment, runs, dopamine, looks)
@@ -45,11 +45,11 @@ def one_curve(environment: str, runs: list[Run], dopamine: DopamineCurves | None
     return figure
 
 
-def _environments(runs: Sequence[Run]) -> list[str]:
+def _environments(runs: Sequence[Recorded]) -> list[str]:
     return list(dict.fromkeys(run.environment for run in runs if run.begun))
 
 
-def _draw(axes: Axes, environment: str, runs: list[Run], dopamine: DopamineCurves | None, looks: Looks) -> None:
+def _draw(axes: Axes, environment: str, runs: list[Recorded], dopamine: DopamineCurves | None, looks: Looks) -> None:
     here = [run for run in runs if run.environment == environment and run.begun]
     end = max(run.frames[-1] for run in here)
     scale, word = (1e6, f"million {unit(environment)}") if end >= 2e6 else (1.0, unit(environment))

@@ -67,7 +67,7 @@ def profiles(found: Aggregates, looks: Looks) -> Figure:
 def probabilities(pairs: list[Pair]) -> Figure:
     """One row a pair of agents."""
     names = list(dict.fromkeys(_vs(pair) for pair in pairs))
-    figure, (axes,) = canvas(8, 1.3 + 0.5 * len(names))
+    figure, (axes,) = canvas(5.6, 1.4 + 0.5 * len(names))
     looks = {Statistic.BEST: Look(BLUE, "-"), Statistic.LAST: Look(ORANGE, "-")}
     statistics = list(dict.fromkeys(pair.statistic for pair in pairs))
     for pair in pairs:
@@ -76,11 +76,10 @@ def probabilities(pairs: list[Pair]) -> Figure:
     for statistic in statistics:
         axes.plot([], [], "o", color=looks[statistic].colour, label=statistic.value)
     axes.axvline(0.5, color=BLACK, linewidth=1, linestyle="--")
-    axes.set_yticks(range(len(names)), names)
-    axes.set(
-        xlim=(0, 1), ylim=(len(names) - 0.5, -0.5), xlabel="probability that a run of the first beats one of the second"
-    )
-    axes.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+    axes.set_yticks(range(len(names)), [name.replace(" over ", "\nover ") for name in names], fontsize=9)
+    # A little wider than what is possible, so that a dot at the end is whole.
+    axes.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5), xlabel="probability that the first beats the second")
+    figure.legend(fontsize=9, loc="outside upper center", ncols=len(statistics))
     return figure
 
 

@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from multihorizon.envs.atari import FRAMES_PER_STEP
 from multihorizon.report.baselines import DopamineCurves
 from multihorizon.report.comparison import MEASURES, Aggregates, Pair
 from multihorizon.report.looks import short_names
-from multihorizon.report.runs import Discounted, Experiment, Run
-from multihorizon.report.scores import Scores, Statistic, game_of, has_human_score, merged
+from multihorizon.report.runs import Described, Discounted, Recorded, game_of
+from multihorizon.report.scores import Scores, Statistic, has_human_score, merged
 from multihorizon.report.statistics import Estimate
 from multihorizon.report.tables import EMPTY, Cell, Table, number
 
@@ -14,7 +15,7 @@ SHORT = {Statistic.BEST: "best", Statistic.LAST: "last 5"}
 SHOWN_TIMES = (1, 10, 100, 1000)
 
 
-def progress(experiment: Experiment) -> Table:
+def progress(experiment: Described) -> Table:
     rows = []
     for label in experiment.labels:
         runs = [run for run in experiment.runs if run.label == label]
@@ -41,7 +42,7 @@ def scores(held: Scores, whole: bool) -> Table:
     shown = {agent: [s for s in Statistic if any(a == agent for a, _ in held.by_seed[s])] for agent in held.agents}
     rows = []
     for environment in held.environments:
-        row = [Cell(names[environment], names[environment])]
+        row = [Cell(names[environment], environment)]
         best = {
             s: max(
                 (
@@ -84,19 +85,33 @@ def probabilities(pairs: list[Pair]) -> Table:
     rows = [
         [
             Cell(f"{pair.challenger} over {pair.baseline}", pair.challenger),
-            Cell(pair.statistic.value, pair.statistic.value),
+            Cell(SHORT[pair.statistic], SHORT[pair.statistic]),
             _estimated(pair.wins),
-            Cell(pair.counted, float(sum(c.challenger > c.baseline for c in pair.changes))),
+            Cell(pair.counted, float(pair.better)),
         ]
         for pair in pairs
     ]
-    return Table("probability-of-improvement", ["agents", "statistic", "probability", "better in"], rows)
+    data = [
+        [
+            Cell(pair.challenger),
+            Cell(pair.baseline),
+            Cell(pair.statistic.value),
+            *_ends(pair.wins),
+            *(Cell(str(count)) for count in (pair.better, pair.ties, len(pair.changes))),
+        ]
+        for pair in pairs
+    ]
+    name = "probability-of-improvement"
+    columns = ["agent", "baseline", "statistic", "probability", "low", "high", "better", "ties", "environments"]
+    shown = ["agents", "statistic", "probability", "better in"]
+    return Table(name, shown, rows, data=Table(name, columns, data))
 
 
 def discounts(groups: list[tuple[list[str], Discounted, Discounted | None]]) -> Table:
     rows = []
     for agents, acted_by, wanted in groups:
-        row = [Cell(", ".join(agents), agents[0]), Cell(wanted.name if wanted else "–", wanted.name if wanted else "")]
+        named = ", ".join(agents)
+        row = [Cell(named, named), Cell(wanted.name if wanted else "–", wanted.name if wanted else "")]
         for t in SHOWN_TIMES:
             row += [_at(acted_by, t), _at(wanted, t) if wanted else EMPTY]
         rows.append(row)
@@ -142,8 +157,7 @@ def estimates(found: Aggregates) -> Table:
             Cell(one.agent),
             Cell(one.statistic.value),
             Cell(measure),
-            Cell("", estimate.value),
-            *(EMPTY if end is None else Cell("", end) for end in (estimate.low, estimate.high)),
+            *_ends(estimate),
             Cell(str(len(found.environments[one.statistic]))),
         ]
         for one in found.of
@@ -152,23 +166,26 @@ def estimates(found: Aggregates) -> Table:
     return Table("aggregate-intervals", ["agent", "statistic", "measure", "value", "low", "high", "games"], rows)
 
 
-def curves(runs: list[Run], dopamine: DopamineCurves | None) -> Table:
+def curves(runs: list[Recorded], dopamine: DopamineCurves | None) -> Table:
     """What the learning curves are drawn from."""
     drawn = {}
     for key in dict.fromkeys((run.label, run.environment) for run in runs):
         drawn[key] = merged([run for run in runs if (run.label, run.environment) == key])
-    played = {game_of(run.environment) for run in runs}
+    games = {game_of(run.environment) for run in runs}
     for (agent, game), held in dopamine.curves.items() if dopamine else ():
-        if game in played:
+        if game in games:
             drawn[agent, f"atari/{game}"] = (dopamine.frames(held) if dopamine else held[0], held)
     rows = []
     for (agent, environment), (frames, scores) in drawn.items():
         for t in np.flatnonzero(np.isfinite(scores).any(axis=0)):
             seen = scores[np.isfinite(scores[:, t]), t]
             ends = (float(seen.mean()), float(seen.min()), float(seen.max()))
-            cells = [Cell(environment), Cell(agent), Cell(f"{frames[t]:.0f}"), *(Cell("", x) for x in ends)]
-            rows.append([*cells, Cell(str(len(seen)))])
-    return Table("learning-curves", ["environment", "agent", "frames", "mean", "lowest", "highest", "seeds"], rows)
+            is_atari = bool(game_of(environment))
+            steps = frames[t] / FRAMES_PER_STEP if is_atari else frames[t]
+            played = [Cell(f"{steps:.0f}"), Cell(f"{frames[t]:.0f}") if is_atari else EMPTY]
+            rows.append([Cell(environment), Cell(agent), *played, *(Cell("", x) for x in ends), Cell(str(len(seen)))])
+    columns = ["environment", "agent", "steps", "frames", "mean", "lowest", "highest", "seeds"]
+    return Table("learning-curves", columns, rows)
 
 
 def _count(value: int) -> Cell:
@@ -180,6 +197,10 @@ def _estimated(estimate: Estimate, best: float | None = None) -> Cell:
     if estimate.low is not None and estimate.high is not None:
         text += f" ({estimate.low:.2f} to {estimate.high:.2f})"
     return Cell(text.replace("-", "−"), estimate.value, estimate.value == best)
+
+
+def _ends(estimate: Estimate) -> list[Cell]:
+    return [EMPTY if x is None else Cell("", x) for x in (estimate.value, estimate.low, estimate.high)]
 
 
 def _at(discount: Discounted, t: float) -> Cell:

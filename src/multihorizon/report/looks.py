@@ -34,9 +34,9 @@ def looks(agents: Sequence[str], baselines: Sequence[str]) -> Looks:
 
 
 def short_names(environments: Sequence[str]) -> dict[str, str]:
-    """Without the family, where all are of one."""
+    """Without the family, where several are all of one."""
     families = {environment.partition("/")[0] for environment in environments}
-    if len(families) > 1:
+    if len(families) > 1 or len(set(environments)) == 1:
         return {environment: environment for environment in environments}
     return {environment: environment.partition("/")[2] or environment for environment in environments}
 

@@ -29,22 +29,33 @@ PROTOCOL_OF_AGENT = ("clip_rewards", "epsilon.evaluation")
 # Without evaluation the scores are those of training, which depend on how much is explored.
 PROTOCOL_OF_TRAINING = ("epsilon.final",)
 
+# Games that stand in the same aggregates and figures, so that what differs between them must not be the protocol.
+FAMILIES = ("atari", "minatar")
+MAY_SUIT_THE_GAME = ("environments",)
+
 
 def check_protocols(configured: Configured) -> None:
-    """Refuses runs of one environment whose protocols differ, and names the setting."""
+    """Refuses runs of one environment, or of one family, whose protocols differ, and names the setting."""
     first: dict[str, tuple[str, dict[str, Any]]] = {}
     for folder, (environment, configuration) in configured.items():
         if not configuration:
             continue
         protocol = _protocol(configuration)
-        other, others = first.setdefault(environment, (folder, protocol))
-        for setting in sorted(protocol.keys() | others.keys()):
-            mine, its = protocol.get(setting), others.get(setting)
-            if mine != its:
-                raise InputError(
-                    f"runs of {environment} differ in protocol: {setting} is {_shown(its)} in {other} and "
-                    f"{_shown(mine)} in {folder}; report them from separate folders"
-                )
+        _check(environment, first.setdefault(environment, (folder, protocol)), (folder, protocol))
+        family = environment.partition("/")[0]
+        if family in FAMILIES:
+            shared = {setting: value for setting, value in protocol.items() if setting not in MAY_SUIT_THE_GAME}
+            _check(family, first.setdefault(family, (folder, shared)), (folder, shared))
+
+
+def _check(where: str, one: tuple[str, dict[str, Any]], another: tuple[str, dict[str, Any]]) -> None:
+    for setting in sorted(one[1].keys() | another[1].keys()):
+        its, mine = (protocol.get(setting) for _, protocol in (one, another))
+        if mine != its:
+            raise InputError(
+                f"runs of {where} differ in protocol: {setting} is {_shown(its)} in {one[0]} and "
+                f"{_shown(mine)} in {another[0]}; report them from separate folders"
+            )
 
 
 def unique_labels(configured: Configured) -> dict[str, str]:

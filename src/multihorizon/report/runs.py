@@ -27,7 +27,7 @@ class Discounted:
 
 
 @dataclass(frozen=True)
-class Run:
+class Recorded:
     """One agent in one environment. A seed's score in an iteration is its evaluation's return where there was one,
     else that of training; NaN where no episode ended."""
 
@@ -48,13 +48,13 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Described:
     """Runs, and which of them are to be compared: (baseline, challenger)."""
 
     name: str
     title: str
     about: str
-    runs: list[Run]
+    runs: list[Recorded]
     pairs: list[tuple[str, str]]
     panels: list[tuple[str, str]]
 
@@ -63,7 +63,7 @@ class Experiment:
         return list(dict.fromkeys(run.label for run in self.runs))
 
 
-def read_experiment(folder: Path, warn: Warn) -> Experiment:
+def read_experiment(folder: Path, warn: Warn) -> Described:
     """A sweep with its experiment.json, or any folder that holds runs at whatever depth."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give one that holds runs of multihorizon sweep or train")
@@ -77,11 +77,22 @@ def read_experiment(folder: Path, warn: Warn) -> Experiment:
     return experiment
 
 
+def game_of(environment: str) -> str:
+    """The Atari game's name, or nothing."""
+    family, _, game = environment.partition("/")
+    return game if family == "atari" else ""
+
+
+def unit(environment: str) -> str:
+    return "frames" if game_of(environment) else "steps"
+
+
 def natural_pairs(labels: list[str]) -> list[tuple[str, str]]:
-    return [(label, f"multi-{label}") for label in labels if f"multi-{label}" in labels]
+    """What is built on an agent, over it."""
+    return [(a, f"{kind}-{a}") for kind in ("multi", "hyper") for a in labels if f"{kind}-{a}" in labels]
 
 
-def _sweep(folder: Path, warn: Warn) -> Experiment:
+def _sweep(folder: Path, warn: Warn) -> Described:
     path = folder / EXPERIMENT
     content = _json(path)
     try:
@@ -94,7 +105,7 @@ def _sweep(folder: Path, warn: Warn) -> Experiment:
             for run in content["runs"]
         ]
         pairs, panels = ([(str(a), str(b)) for a, b in content[name]] for name in ("pairs", "panels"))
-        return Experiment(content["name"], content["title"], content["about"], runs, pairs, panels)
+        return Described(content["name"], content["title"], content["about"], runs, pairs, panels)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         if isinstance(problem, InputError):
             raise
@@ -103,7 +114,7 @@ def _sweep(folder: Path, warn: Warn) -> Experiment:
         ) from None
 
 
-def _loose(folder: Path, warn: Warn) -> Experiment:
+def _loose(folder: Path, warn: Warn) -> Described:
     found = sorted(path.parent for path in folder.rglob(CONFIGURATION) if (path.parent / METRICS).is_file())
     if not found:
         raise InputError(
@@ -114,15 +125,15 @@ def _loose(folder: Path, warn: Warn) -> Experiment:
     runs = [replace(run, label=labels[run.folder]) for run in runs]
     name = folder.resolve().name
     order = sorted(set(labels.values()))
-    return Experiment(name, name, "", sorted(runs, key=lambda run: run.label), natural_pairs(order), [])
+    return Described(name, name, "", sorted(runs, key=lambda run: run.label), natural_pairs(order), [])
 
 
-def _run(root: Path, place: Path, warn: Warn, environment: str = "", seeds: int = 1) -> Run:
+def _run(root: Path, place: Path, warn: Warn, environment: str = "", seeds: int = 1) -> Recorded:
     """One folder; it may not be there yet, where `environment` and `seeds` say what will be."""
     shown = str(place.relative_to(root)) if place != root else place.resolve().name
     none = np.empty((seeds, 0))
     if not (place / CONFIGURATION).is_file():
-        return Run("", environment, shown, np.empty(0), none)
+        return Recorded("", environment, shown, np.empty(0), none)
     configuration = _json(place / CONFIGURATION)
     try:
         name, environment = str(configuration["agent"]["name"]), str(configuration["environment"])
@@ -130,8 +141,8 @@ def _run(root: Path, place: Path, warn: Warn, environment: str = "", seeds: int 
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{place / CONFIGURATION} is not the configuration of a run: {_said(problem)}") from None
     lines = _lines(place / METRICS, seeds, warn)
-    frames_per_step = FRAMES_PER_STEP if environment.startswith("atari/") else 1
-    return Run(
+    frames_per_step = FRAMES_PER_STEP if game_of(environment) else 1
+    return Recorded(
         label=name,
         environment=environment,
         folder=shown,
@@ -139,7 +150,7 @@ def _run(root: Path, place: Path, warn: Warn, environment: str = "", seeds: int 
         scores=np.array([_scores(line, seeds) for line in lines], float).reshape(len(lines), seeds).T,
         iterations=iterations,
         finished=(place / WEIGHTS).is_file() or len(lines) >= iterations,
-        acted_by=_acted_by(lines),
+        acted_by=_acted_by(lines[-1]) if lines else None,
         configuration=configuration,
     )
 
@@ -163,6 +174,7 @@ def _lines(path: Path, seeds: int, warn: Warn) -> list[dict[str, Any]]:
         try:
             line = json.loads(written)
             _scores(line, seeds)
+            _acted_by(line)
             whole[int(line["iteration"])] = line | {"step": int(line["step"])}
         except (ValueError, KeyError, TypeError, IndexError):
             broken.append(str(number))
@@ -179,9 +191,9 @@ def _scores(line: dict[str, Any], seeds: int) -> list[float]:
     return [score if np.isfinite(score) else np.nan for score in known]
 
 
-def _acted_by(lines: list[dict[str, Any]]) -> Discounted | None:
+def _acted_by(line: dict[str, Any]) -> Discounted | None:
     """What the metrics say that the agent's heads add up to, as it weighs them."""
-    held = lines[-1].get("discount") if lines else None
+    held = line.get("discount")
     if not isinstance(held, dict) or not held:
         return None
     ordered = sorted((float(t), float(value)) for t, value in held.items())

@@ -8,10 +8,11 @@ import numpy as np
 from jaxtyping import Float
 
 from multihorizon.report.baselines import DopamineCurves, bases, human_scores, paper_table
-from multihorizon.report.runs import Experiment, Run
+from multihorizon.report.notes import notes, shorter_than_the_papers
+from multihorizon.report.runs import Described, Recorded, game_of
 
 LAST = 5  # iterations
-WHOLE_FRAMES = 198e6  # the paper's scores are of 200 million frames, Dopamine's of a million or so fewer
+HALF = 0.5  # of the longest run's frames; with fewer, a run would cut short what is said of all others
 
 
 class Statistic(Enum):
@@ -60,12 +61,6 @@ class Scores:
         ]
 
 
-def game_of(environment: str) -> str:
-    """The Atari game's name, or nothing."""
-    family, _, game = environment.partition("/")
-    return game if family == "atari" else ""
-
-
 def has_human_score(environment: str) -> bool:
     return game_of(environment) in human_scores()
 
@@ -85,21 +80,27 @@ def of_seeds(
     }
 
 
-def score(experiment: Experiment, dopamine: DopamineCurves | None = None) -> Scores:
-    """All runs of an environment over the iterations that all of them have; beside them the paper's figures, and
-    Dopamine's as far as ours go."""
+def score(experiment: Described, dopamine: DopamineCurves | None = None) -> Scores:
+    """All runs of an environment over the iterations that all of them have, but for those that have only begun; beside
+    them the paper's figures, and Dopamine's as far as ours go."""
     begun = [run for run in experiment.runs if run.begun]
     environments = list(dict.fromkeys(run.environment for run in begun))
-    ends = {e: min(run.frames[-1] for run in begun if run.environment == e) for e in environments}
+    furthest = {e: max(run.frames[-1] for run in begun if run.environment == e) for e in environments}
+    compared = [run for run in begun if run.frames[-1] >= HALF * furthest[run.environment]]
+    ends = {e: min(run.frames[-1] for run in compared if run.environment == e) for e in environments}
     parts: dict[Statistic, dict[tuple[str, str], list[Float[np.ndarray, " S"]]]] = {s: {} for s in Statistic}
-    for run in begun:
+    for run in compared:
         for statistic, seeds in of_seeds(run.frames, run.scores, ends[run.environment]).items():
             if seeds.size:
                 parts[statistic].setdefault((run.label, run.environment), []).append(seeds)
     by_seed = {s: {key: np.concatenate(several) for key, several in parts[s].items()} for s in Statistic}
     baselines = _add_dopamine(by_seed, dopamine, ends) + _add_paper(by_seed, environments, experiment.labels)
-    agents = [a for a in experiment.labels if any(run.label == a for run in begun)] + baselines
-    return Scores(agents, environments, by_seed, baselines, _notes(experiment, ends, baselines))
+    scored = {agent for agent, _ in by_seed[Statistic.BEST]}
+    agents = [agent for agent in experiment.labels if agent in scored] + baselines
+    said = notes(experiment.runs, compared, ends, LAST)
+    if shorter_than_the_papers(ends) and any(name.startswith("paper's") for name in baselines):
+        said.append("The paper's scores are of 200 million frames; these runs are shorter.")
+    return Scores(agents, environments, by_seed, baselines, said)
 
 
 def paper_scores() -> Scores:
@@ -141,39 +142,7 @@ def _add_paper(by_seed: dict[Statistic, BySeed], environments: list[str], agents
     return list(dict.fromkeys(added))
 
 
-def _notes(experiment: Experiment, ends: dict[str, float], baselines: list[str]) -> list[str]:
-    notes = []
-    for environment, end in ends.items():
-        runs = [run for run in experiment.runs if run.environment == environment]
-        if any(run.begun and run.frames[-1] > end for run in runs):
-            behind = sorted({run.label for run in runs if run.begun and run.frames[-1] == end})
-            notes.append(
-                f"{environment}: compared over the first {end:,.0f} {unit(environment)}, "
-                f"as far as {_listed(behind)} {'has' if len(behind) == 1 else 'have'} come."
-            )
-    waiting = [run for run in experiment.runs if not run.begun]
-    if waiting:
-        named = _listed([f"{run.label} in {run.environment}" for run in waiting[:6]])
-        more = f", and {len(waiting) - 6} more" if len(waiting) > 6 else ""
-        notes.append(f"No scores yet: {named}{more}.")
-    alone = sorted({run.label for run in experiment.runs if run.begun and len(run.scores) == 1})
-    if alone:
-        notes.append(f"With a single seed there are no bands and no intervals: {_listed(alone)}.")
-    short = [e for e, end in ends.items() if end < WHOLE_FRAMES and game_of(e)]
-    if short and any(name.startswith("paper's") for name in baselines):
-        notes.append("The paper's scores are of 200 million frames; these runs are shorter.")
-    return notes
-
-
-def unit(environment: str) -> str:
-    return "frames" if game_of(environment) else "steps"
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names)
-
-
-def merged(runs: list[Run]) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, "S T"]]:
+def merged(runs: list[Recorded]) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, "S T"]]:
     """Runs of one agent in one environment as one, on the iterations that any of them has."""
     frames = np.unique(np.concatenate([run.frames for run in runs]))
     together = np.full((sum(len(run.scores) for run in runs), len(frames)), np.nan)

@@ -26,12 +26,22 @@ class Estimate:
     high: float | None = None
 
 
-def iqm(strata: Strata) -> Value:
-    """The interquartile mean: of the middle half of all runs. A quarter of them, rounded down, goes at either end."""
+def iqm(strata: Strata, share: float | None = None) -> Value:
+    """The interquartile mean: of the middle half of all runs. A quarter of them, rounded down, goes at either end;
+    or a share, and then a run may count in part."""
     runs = np.sort(np.concatenate(strata, axis=-1), axis=-1)
     count = runs.shape[-1]
-    cut = count // 4
-    return runs[..., cut : count - cut].mean(axis=-1)
+    cut = count // 4 if share is None else count * share
+    place = np.arange(count)
+    weights = np.clip(np.minimum(place + 1 - cut, count - cut - place), 0, 1)
+    return runs @ (weights / weights.sum())
+
+
+def trimmed_share(strata: Strata) -> float:
+    """What the IQM leaves out at either end. Resamples have fewer runs: were a quarter of theirs rounded down again,
+    another share would go, and the interval would be of another number than the estimate."""
+    count = sum(scores.shape[-1] for scores in strata)
+    return (count // 4) / count
 
 
 def median(strata: Strata) -> Value:

@@ -27,6 +27,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     groups: Sequence[tuple[str, int]] = field(default=())
+    data: "Table | None" = None  # what the CSV holds, where it has other columns
 
     @property
     def full_columns(self) -> list[str]:
@@ -35,6 +36,8 @@ class Table:
         return [a + b for a, b in zip(over, self.columns, strict=True)] if self.groups else list(self.columns)
 
     def csv(self) -> str:
+        if self.data:
+            return self.data.csv()
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.full_columns)
@@ -83,5 +86,5 @@ def _html(cell: Cell, is_label: bool) -> str:
     key = "" if cell.value is None else f' data-value="{html.escape(str(cell.value))}"'
     text = html.escape(cell.text)
     if is_label:
-        return f'<th scope="row"{key}>{text}</th>'
+        return f'<th scope="row"{key}><span>{text}</span></th>'
     return f"<td{key}>{f'<b>{text}</b>' if cell.bold else text}</td>"

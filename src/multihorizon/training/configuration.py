@@ -57,6 +57,20 @@ def plain(value: Any) -> Any:
     return value
 
 
+def difference(held: Any, asked: Any, name: str = "") -> str | None:
+    """The first setting in which two plain configurations differ, with both values."""
+    if isinstance(held, dict) and isinstance(asked, dict):
+        parts = [(key, held.get(key), asked.get(key)) for key in held | asked]
+    elif isinstance(held, list) and isinstance(asked, list):
+        if len(held) != len(asked):
+            return f"{name} has {len(held)} values, not {len(asked)}"
+        parts = [(str(place), *pair) for place, pair in enumerate(zip(held, asked, strict=True))]
+    else:
+        return None if held == asked else f"{name} is {held}, not {asked}"
+    found = (difference(a, b, f"{name}.{key}" if name else key) for key, a, b in parts)
+    return next(filter(None, found), None)
+
+
 KINDS = {
     kind.__name__: kind
     for kind in (Configuration, Agent, Schedule, Adam, RmsProp, Huber, Categorical, Epsilon, ConvTorso, MlpTorso)
