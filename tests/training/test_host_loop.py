@@ -89,6 +89,15 @@ def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> No
     assert cut_off == environments
 
 
+def test_a_group_without_a_turn_is_not_stepped() -> None:
+    """An iteration as short as the step of one of two groups."""
+    trainer = trainer_of(small(), environments=8, steps=4, iterations=3)
+    after(trainer, iterations=3)
+    assert [len(trainer.world(0, group).received) for group in range(2)] == [3, 0]
+    with pytest.raises(ValueError, match="5 environments cannot step in 2 groups"):
+        HostTrainer(small(), Scripted, TORSO, Schedule(1, 400, 0), 1, 5, 3, groups=2)
+
+
 def test_an_episode_that_spans_iterations_counts_where_it_ends_and_in_full() -> None:
     agent = small(clip_rewards=False, warm_up_steps=3_000, replay_capacity=3_000)  # never learns
     returns, episodes = [], []

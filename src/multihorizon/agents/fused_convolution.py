@@ -92,12 +92,12 @@ def _read(ref: Any, where: Int[Array, "m k"], inside: Bool[Array, "m k"]) -> Flo
     return triton.load(ref.at[where], mask=inside, other=0)
 
 
-def _of_places(form: Form, ref: Any, places: Int[Array, " m"]) -> tuple[Int[Array, "m O"], Bool[Array, "m O"]]:
+def _of_places(form: Form, places: Int[Array, " m"]) -> tuple[Int[Array, "m O"], Bool[Array, "m O"]]:
     where = places[:, None] * form.outputs + jnp.arange(form.outputs)[None, :]
     return where, jnp.broadcast_to((places < form.places)[:, None], where.shape)
 
 
-def _rectified(form: Form, out: Any, gradient: Any, where: Any, inside: Any) -> Float[Array, "m O"]:
+def _rectified(out: Any, gradient: Any, where: Any, inside: Any) -> Float[Array, "m O"]:
     """The gradient before the ReLU."""
     slope = _read(gradient, where, inside)
     return jnp.where(_read(out, where, inside) > 0, slope, jnp.zeros_like(slope))
@@ -111,7 +111,7 @@ def _forward_kernel(form: Form, image: Any, weight: Any, bias: Any, out: Any) ->
 
     sums = jax.lax.fori_loop(0, form.taps // TAPS, add, jnp.zeros((PLACES, form.outputs), jnp.float32))
     sums = jnp.maximum(sums + bias[...].astype(jnp.float32)[None, :], 0)
-    where, inside = _of_places(form, out, places)
+    where, inside = _of_places(form, places)
     triton.store(out.at[where], sums.astype(out.dtype), mask=inside)
 
 
@@ -120,7 +120,7 @@ def _weight_kernel(form: Form, image: Any, out: Any, gradient: Any, weight_gradi
 
     def add(i: Any, sums: Any) -> Any:
         places = i * 2 * PLACES + jnp.arange(2 * PLACES)
-        slopes = _rectified(form, out, gradient, *_of_places(form, out, places))
+        slopes = _rectified(out, gradient, *_of_places(form, places))
         product = triton.dot(form.patches(image, places, first_tap), slopes, trans_a=True)
         return sums[0] + product, sums[1] + slopes.astype(jnp.float32).sum(axis=0)
 
@@ -151,7 +151,7 @@ def _image_kernel(form: Form, weight: Any, out: Any, gradient: Any, image_gradie
         seen = (y + form.above >= down) & (x + form.before >= right) & inside_image
         seen = seen & (place_y < form.out_height) & (place_x < form.out_width)
         where = (place_y * form.out_width + place_x)[:, None] * form.outputs + channels
-        slopes = _rectified(form, out, gradient, where, jnp.broadcast_to(seen[:, None], where.shape))
+        slopes = _rectified(out, gradient, where, jnp.broadcast_to(seen[:, None], where.shape))
         taps = weight[pl.ds((down * form.size + right) * form.inputs, form.inputs), :]
         return sums + triton.dot(slopes, taps, trans_b=True)
 

@@ -77,6 +77,8 @@ class HostTrainer:
         self.environments = environments
         on_cpu = jax.default_backend() == "cpu"
         self.groups = groups or (1 if environments % 2 or on_cpu else 2)
+        if environments % self.groups:
+            raise InputError(f"{environments} environments cannot step in {self.groups} groups of one size")
         self.at_once = environments // self.groups
         self.pace = pace_of(agent, environments, self.at_once)
         self.cycles = self.pace.cycles(schedule.training_steps)
@@ -150,7 +152,7 @@ class HostTrainer:
         step = first * self.pace.steps
         ends = (iteration + 1) % self.whole_every == 0 or iteration + 1 == self.schedule.iterations
         training, streams, count = self._under_way(training, iteration, seed, step)
-        for world, chosen in zip(worlds, streams, strict=True):
+        for world, chosen in zip(worlds[:turns], streams, strict=False):  # only those that have a turn
             world.send(np.asarray(chosen.actions).reshape(-1))
         learning: Future[Training] | None = None
         good = good_copy(training.learner.parameters)
