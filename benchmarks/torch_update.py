@@ -23,8 +23,8 @@ from torch_agent import ADAMS, BETAS, CONVOLVES, EPSILON, LEARNING_RATE, Agent
 from multihorizon.files import write_json
 
 FORMS = ("eager", "compiled", "graph")
-# As mode="max-autotune-no-cudagraphs", without its coordinate descent, which takes minutes; and no checks of indices.
-OPTIONS = {"max_autotune": True, "assert_indirect_indexing": False}
+# Autotuned: as mode="max-autotune-no-cudagraphs", without its coordinate descent, which takes minutes.
+OPTIONS = {"assert_indirect_indexing": False}
 COLUMNS = ("heads", "actions", "dtype", "convolve", "adam", "form", "microseconds", "seconds_to_prepare")
 
 
@@ -32,7 +32,15 @@ class Subject:
     """An agent, and its updates in each of the forms."""
 
     def __init__(
-        self, heads: int, actions: int, dtype: str, frames: int, convolve: str, adam: str, device: str = "cuda"
+        self,
+        heads: int,
+        actions: int,
+        dtype: str,
+        frames: int,
+        convolve: str,
+        adam: str,
+        device: str = "cuda",
+        autotune: bool = True,
     ) -> None:
         release()
         torch.set_float32_matmul_precision("high")  # TF32; cuDNN has it by default
@@ -44,12 +52,13 @@ class Subject:
             self.optimiser = torch.optim.Adam(
                 self.agent.state.masters, LEARNING_RATE, BETAS, EPSILON, fused=True, capturable=device == "cuda"
             )
+        self._options = OPTIONS | {"max_autotune": autotune}
         self._compiled: Any = None
 
     def update(self, form: str, draws: torch.Tensor | None = None) -> None:
         agent = self.agent
         if form != "eager" and self._compiled is None:
-            self._compiled = torch.compile(agent.learn, fullgraph=True, dynamic=False, options=OPTIONS)
+            self._compiled = torch.compile(agent.learn, fullgraph=True, dynamic=False, options=self._options)
         program = self._compiled if form != "eager" else agent.learn
         with torch.no_grad():
             gradients = program(agent.state, agent.replay, draws)
@@ -106,12 +115,13 @@ def microseconds(
     updates: int = 10,
     convolve: str = "plain",
     adam: str = "traced",
+    autotune: bool = True,
 ) -> float:
     """Of one update, on a GPU. Raises RuntimeError where a form does not work; no other takes its place."""
     if not torch.cuda.is_available():
         raise RuntimeError("PyTorch finds no GPU")
     try:
-        return measured(Subject(heads, actions, dtype, frames, convolve, adam), form, updates)[0]
+        return measured(Subject(heads, actions, dtype, frames, convolve, adam, autotune=autotune), form, updates)[0]
     finally:
         release()
 

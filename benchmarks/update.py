@@ -14,6 +14,7 @@ import glob
 import gzip
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -132,15 +133,17 @@ def row(how: str, case: dict[str, Any], taken: float, usual: float | None) -> st
     return f"| {how} | {sizes} | {taken:.0f} | {f'{taken / usual:.2f}' if usual else '1'} |"
 
 
-def peers() -> list[tuple[str, float]]:
-    """PyTorch's updates of the usual case, for every way of convolving."""
+def peers() -> Iterator[tuple[str, float]]:
+    """PyTorch's updates of the usual case, for every way of convolving and of compiling."""
     import torch_update
 
-    found = []
-    for convolve in ("plain", "products"):
-        taken = torch_update.microseconds(USUAL["heads"], USUAL["actions"], USUAL["dtype"], convolve=convolve)
-        found.append((f"PyTorch, compiled, CUDA graph, {convolve} convolutions", taken))
-    return found
+    for autotune in (False, True):
+        for convolve in ("plain", "products"):
+            taken = torch_update.microseconds(
+                USUAL["heads"], USUAL["actions"], USUAL["dtype"], convolve=convolve, autotune=autotune
+            )
+            compiled = "compiled and autotuned" if autotune else "compiled"
+            yield f"PyTorch, {compiled}, CUDA graph, {convolve} convolutions", taken
 
 
 def main() -> None:
@@ -158,6 +161,7 @@ def main() -> None:
     def told(how: str, case: dict[str, Any], taken: float, **more: Any) -> None:
         print(row(how, case, taken, usual), flush=True)
         results.append({"how": how, **case, "microseconds": taken, **more})
+        write_json(options.out, {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "updates": results})
 
     print(
         "| | heads | actions | seeds | | µs per update and seed | to the first |\n|---|---|---|---|---|---|---|",
@@ -181,7 +185,6 @@ def main() -> None:
         )
     for how, taken in peers() if options.torch else []:
         told(how, USUAL, taken)
-    write_json(options.out, {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "updates": results})
 
 
 def memory() -> int:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from multihorizon.report.looks import as_svg, looks, short_names
 from multihorizon.report.runs import Discounted, read_experiment
 from multihorizon.report.scores import Statistic
 from multihorizon.report.statistics import Estimate
+from multihorizon.report.style import save
 from multihorizon.report.tables import EMPTY, Cell, Table, number
 from multihorizon.report.writing import write_report
 
@@ -185,6 +187,42 @@ def test_a_figure_drawn_twice_is_the_same(tmp_path: Path) -> None:
     assert once == again
     assert "currentColor" in once
     assert "#000000" not in once
+
+
+def test_a_figure_saved_twice_is_the_same(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "rainbow", "foraging", [[1.0, 3.0, 2.0]])
+    runs = read_experiment(tmp_path, pytest.fail).runs
+    for ending in ("svg", "png"):
+        once, again = (
+            save(one_curve("foraging", runs, None, looks(["rainbow"], [])), tmp_path / folder / f"curves.{ending}")
+            for folder in ("once", "again")
+        )
+        assert once.read_bytes() == again.read_bytes()
+
+
+def test_with_many_agents_those_that_are_compared_share_a_colour() -> None:
+    pairs = [(base, f"multi-{base}") for base in "abcd"]
+    agents = [agent for pair in pairs for agent in pair]
+    look = looks(agents, [], pairs)
+    assert list(look) == agents
+    for base, multi in pairs:
+        assert look[base].colour == look[multi].colour
+        assert (look[base].dash, look[multi].dash) == ("--", "-")
+    assert len({one.colour for one in look.values()}) == 4
+    assert len({(one.colour, one.dash) for one in looks(agents, [], pairs[:3]).values()}) == 8
+    assert len({one.colour for one in looks(agents[:4], [], pairs[:2]).values()}) == 4
+
+
+def test_an_agent_that_acted_by_two_discounts_has_both(tmp_path: Path) -> None:
+    for environment, gamma in (("foraging", 0.9), ("minatar/breakout", 0.99), ("minatar/asterix", 0.99)):
+        folder = tmp_path / environment.replace("/", "-")
+        write_run(folder, "rainbow", environment, [[1.0, 2.0]])
+        path = folder / "metrics.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        held = [json.dumps(line | {"discount": {str(t): gamma**t for t in (1, 10, 100)}}) for line in lines]
+        path.write_text("\n".join(held) + "\n")
+    groups = {tuple(g.environments): g.acted_by.values[-1] for g in read_experiment(tmp_path, pytest.fail).acting()}
+    assert groups == {("foraging",): 0.9**100, ("minatar/asterix", "minatar/breakout"): 0.99**100}
 
 
 def test_one_seed_of_one_agent_is_enough(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """What a report says: its sections, each with words, figures and tables. How it is written down is another matter."""
 
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,7 +10,7 @@ from multihorizon.report.baselines import AGENTS, WHOLE_FRAMES, DopamineCurves, 
 from multihorizon.report.comparison import Aggregates, Pair, aggregate, compare
 from multihorizon.report.looks import Looks, looks
 from multihorizon.report.notes import sizes
-from multihorizon.report.runs import Described, Discounted
+from multihorizon.report.runs import Described
 from multihorizon.report.scores import ABOUT, Scores, Statistic, paper_scores, score
 from multihorizon.report.statistics import Estimate
 from multihorizon.report.tables import Table
@@ -60,7 +59,7 @@ class Report:
 def report(experiment: Described, dopamine: DopamineCurves | None = None) -> Report:
     beside = dopamine.beside(experiment.labels) if dopamine else None
     scores = score(experiment, beside)
-    look = looks([*experiment.labels, *scores.baselines], scores.baselines)
+    look = looks([*experiment.labels, *scores.baselines], scores.baselines, experiment.pairs)
     begun = [run for run in experiment.runs if run.begun]
     whole = all(run.frames[-1] >= WHOLE_FRAMES for run in begun)
     pairs = experiment.pairs + _over_dopamine(scores)
@@ -224,16 +223,9 @@ def _probabilities(pairs: list[Pair]) -> list[Section]:
 
 
 def _discounts(experiment: Described, look: Looks) -> list[Section]:
-    """Agents with the same discount, and the same wish, stand together."""
-    acting: dict[str, tuple[Discounted, Discounted | None]] = {}
-    for run in experiment.runs:
-        if run.acted_by and run.label not in acting:
-            acting[run.label] = (run.acted_by, run.wanted)
-    if not acting:
+    groups = experiment.acting()
+    if not groups:
         return []
-    order = list(dict.fromkeys(acting.values()))
-    ranked = sorted(acting, key=lambda label: order.index(acting[label]))
-    groups = [(list(labels), *pair) for pair, labels in groupby(ranked, key=lambda label: acting[label])]
     about = (
         "What a reward t steps away is worth to the agent as it really acts, from its heads and their weights; beside "
         "it, the discount that it was asked for, where one was."

@@ -8,7 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from multihorizon.report.comparison import MEASURES, THRESHOLDS, Aggregates, Pair
 from multihorizon.report.looks import Look, Looks
-from multihorizon.report.runs import Discounted
+from multihorizon.report.runs import Acting, Discounted
 from multihorizon.report.scores import Statistic
 from multihorizon.report.statistics import Estimate
 from multihorizon.report.style import BLACK, BLUE, GREY, ORANGE, canvas, styled
@@ -84,12 +84,12 @@ def probabilities(pairs: list[Pair]) -> Figure:
 
 
 @styled
-def discounts(groups: list[tuple[list[str], Discounted, Discounted | None]], looks: Looks) -> Figure:
+def discounts(groups: list[Acting], looks: Looks) -> Figure:
     """Agents that act by the same discount share a panel: what they acted by, over what was asked for."""
     columns = min(3, len(groups))
     rows = -(-len(groups) // columns)
     figure, panels = canvas(4.2 * columns + 0.6, 3.3 * rows, columns=columns, rows=rows, sharey=True)
-    for axes, (agents, acted_by, wanted) in zip(panels, groups, strict=False):
+    for axes, (agents, environments, acted_by, wanted) in zip(panels, groups, strict=False):
         t = telling_time(acted_by, wanted)
         if wanted:
             said = f"asked for: {wanted.name}, d({t:g}) = {_at(wanted, t):.2f}"
@@ -98,7 +98,8 @@ def discounts(groups: list[tuple[list[str], Discounted, Discounted | None]], loo
         colour, said = looks[agents[0]].colour, f"acted by: d({t:g}) = {_at(acted_by, t):.2f}"
         axes.plot(acted_by.times, acted_by.values, "o-", color=colour, markersize=3, label=said)
         axes.plot(t, _at(acted_by, t), "o", color=colour, markersize=7)
-        axes.set(title=_wrapped(agents), xscale="log", xlabel="steps t")
+        title = _wrapped(agents) + (f"\nin {_wrapped(environments)}" if environments else "")
+        axes.set(title=title, xscale="log", xlabel="steps t")
         axes.set(ylim=(-0.02, 1.35), yticks=[0, 0.25, 0.5, 0.75, 1])
         axes.xaxis.set_major_formatter(lambda t, _: f"{t:,.0f}")
         axes.legend(fontsize=8, loc="upper right")

@@ -6,7 +6,7 @@ from multihorizon.envs.atari import FRAMES_PER_STEP
 from multihorizon.report.baselines import DopamineCurves
 from multihorizon.report.comparison import MEASURES, Aggregates, Pair
 from multihorizon.report.looks import short_names
-from multihorizon.report.runs import Described, Discounted, Recorded, game_of
+from multihorizon.report.runs import Acting, Described, Discounted, Recorded, game_of
 from multihorizon.report.scores import Scores, Statistic, has_human_score, merged
 from multihorizon.report.statistics import Estimate
 from multihorizon.report.tables import EMPTY, Cell, Table, number
@@ -107,10 +107,10 @@ def probabilities(pairs: list[Pair]) -> Table:
     return Table(name, shown, rows, data=Table(name, columns, data))
 
 
-def discounts(groups: list[tuple[list[str], Discounted, Discounted | None]]) -> Table:
+def discounts(groups: list[Acting]) -> Table:
     rows = []
-    for agents, acted_by, wanted in groups:
-        named = ", ".join(agents)
+    for agents, environments, acted_by, wanted in groups:
+        named = ", ".join(agents) + (f" in {', '.join(environments)}" if environments else "")
         row = [Cell(named, named), Cell(wanted.name if wanted else "–", wanted.name if wanted else "")]
         for t in SHOWN_TIMES:
             row += [_at(acted_by, t), _at(wanted, t) if wanted else EMPTY]

@@ -25,11 +25,16 @@ class Look:
 Looks = dict[str, Look]
 
 
-def looks(agents: Sequence[str], baselines: Sequence[str]) -> Looks:
-    """Others' figures are grey. Past six agents the colours come round again, dashed."""
+def looks(agents: Sequence[str], baselines: Sequence[str], pairs: Sequence[tuple[str, str]] = ()) -> Looks:
+    """Others' figures are grey. Where there are more agents than colours, two that are compared share one, and the
+    first is dashed; else the colours come round again, dashed."""
     ours = [agent for agent in agents if agent not in baselines]
     lines: tuple[Dash, ...] = ("-", *DASHES)
     found = {a: Look(CYCLE[i % len(CYCLE)], lines[i // len(CYCLE) % len(lines)]) for i, a in enumerate(ours)}
+    if len(ours) > len(CYCLE) >= len(pairs) and sorted(a for pair in pairs for a in pair) == sorted(ours):
+        drawn = {first: Look(CYCLE[i], "--") for i, (first, _) in enumerate(pairs)}
+        drawn |= {second: Look(CYCLE[i], "-") for i, (_, second) in enumerate(pairs)}
+        found = {a: drawn[a] for a in ours}
     return found | {a: Look(GREY, lines[i % len(lines)]) for i, a in enumerate(baselines)}
 
 

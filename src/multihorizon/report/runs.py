@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -47,6 +47,15 @@ class Recorded:
         return bool(np.isfinite(self.scores).any())
 
 
+class Acting(NamedTuple):
+    """A discount that agents acted by, and the one that they were asked for."""
+
+    agents: list[str]
+    environments: list[str]  # where they did, if elsewhere one of them acted by another
+    acted_by: Discounted
+    wanted: Discounted | None
+
+
 @dataclass(frozen=True)
 class Described:
     """Runs, and which of them are to be compared: (baseline, challenger)."""
@@ -61,6 +70,21 @@ class Described:
     @property
     def labels(self) -> list[str]:
         return list(dict.fromkeys(run.label for run in self.runs))
+
+    def acting(self) -> list[Acting]:
+        """Agents with the same discount, and the same wish, together."""
+        groups: dict[tuple[Discounted, Discounted | None], list[Recorded]] = {}
+        for run in self.runs:
+            if run.acted_by:
+                groups.setdefault((run.acted_by, run.wanted), []).append(run)
+        groupings = [label for runs in groups.values() for label in {run.label for run in runs}]
+        found = []
+        for (acted_by, wanted), runs in groups.items():
+            agents = list(dict.fromkeys(run.label for run in runs))
+            several = any(groupings.count(agent) > 1 for agent in agents)
+            environments = list(dict.fromkeys(run.environment for run in runs)) if several else []
+            found.append(Acting(agents, environments, acted_by, wanted))
+        return found
 
 
 def read_experiment(folder: Path, warn: Warn) -> Described:

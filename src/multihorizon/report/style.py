@@ -57,6 +57,8 @@ def canvas(width: float, height: float, columns: int = 1, rows: int = 1, **optio
 
 
 def save(figure: Figure, path: Path) -> Path:
-    with rc_context(SETTINGS), atomically(path) as file:
-        figure.savefig(file)
+    """The same figure gives the same bytes."""
+    dated = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
+    with rc_context(SETTINGS | {"svg.hashsalt": path.name}), atomically(path) as file:
+        figure.savefig(file, **dated)
     return path
