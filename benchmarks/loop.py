@@ -10,6 +10,8 @@ said in benchmarks/update_cpu.py.
 import argparse
 import os
 import time
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,20 +30,40 @@ FRAMES = 4
 SETTLING = 2  # the first reports of learning, which compile
 
 
-class Timed:
-    """A group of environments, and how long the host waits for it."""
+class Clock:
+    """How long the parts of a turn take, in seconds until now."""
 
-    def __init__(self, world: Any) -> None:
-        self._world, self.waited = world, 0.0
+    def __init__(self) -> None:
+        self.taken: Counter[str] = Counter()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._world, name)
+    def timed(self, name: str, part: Callable[..., Any]) -> Callable[..., Any]:
+        def timing(*given: Any) -> Any:
+            begun = time.perf_counter()
+            try:
+                return part(*given)
+            finally:
+                self.taken[name] += time.perf_counter() - begun
 
-    def receive(self) -> Any:
-        begun = time.perf_counter()
-        moves = self._world.receive()
-        self.waited += time.perf_counter() - begun
-        return moves
+        return timing
+
+    def watch(self, trainer: HostTrainer) -> None:
+        """The host's turn: it receives, waits until the last updates are handed to the device, hands over the step,
+        fetches the actions that come of it, and sends them. Updates are handed over by another thread."""
+        watched: Any = trainer
+        for group in range(trainer.groups):
+            world = watched.world(TRAINING, group)
+            world.receive = self.timed("waiting for environments", world.receive)
+            world.send = self.timed("sending actions", world.send)
+        watched._store = self.timed("handing over a step", watched._store)
+        watched._update = self.timed("handing over updates, another thread", watched._update)
+        submit = watched._teacher.submit
+
+        def submitted(*given: Any) -> Any:
+            future = submit(*given)
+            future.result = self.timed("waiting until updates are handed over", future.result)
+            return future
+
+        watched._teacher.submit = submitted
 
 
 def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str, Any]:
@@ -52,18 +74,20 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     schedule = Schedule(1, options.warm_up + options.steps, 0)
     trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, seeds, environments))
     assert isinstance(trainer, HostTrainer)
-    groups = [Timed(trainer.world(TRAINING, group)) for group in range(trainer.groups)]
-    trainer._worlds |= {(TRAINING, group): timed for group, timed in enumerate(groups)}
+    clock = Clock()
+    clock.watch(trainer)
     seen: list[Progress] = []
-    clock: list[tuple[float, float]] = []  # now, and waited for environments until now
+    marks: list[tuple[float, int, Counter[str]]] = []  # now, steps, and taken until now
 
     def report(progress: Progress) -> None:
         seen.append(progress)
         if sum(p.loss is not None for p in seen) >= SETTLING:
-            clock.append((time.perf_counter(), sum(timed.waited for timed in groups)))
+            marks.append((time.perf_counter(), progress.step, clock.taken.copy()))
 
     trainer.iterate(trainer.init(0), 0, 0, report)
-    (begun, waited_before), (ended, waited) = clock[0], clock[-1]
+    (begun, first, before_it), (ended, last, after_it) = marks[0], marks[-1]
+    turns = max(1, (last - first) // trainer.at_once)
+    parts = {name: 1e3 * (after_it[name] - before_it[name]) / turns for name in after_it}
     before = [p.steps_per_second for p in seen if p.step < options.warm_up]
     learning = [p.steps_per_second for p in seen if p.loss is not None]
     trainer.close()
@@ -73,8 +97,9 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
         "actions": trainer.learner.actions,
         "heads": len(agent.horizons),
         "frames_per_second": FRAMES * float(np.median(learning[SETTLING:])),
-        "share_of_time_waiting_for_environments": (waited - waited_before) / (ended - begun),
+        "share_of_time_waiting_for_environments": parts["waiting for environments"] * turns / 1e3 / (ended - begun),
         "steps_per_second_before_learning": float(np.median(before[1:])) if len(before) > 1 else None,
+        "milliseconds_a_turn": {"whole": 1e3 * (ended - begun) / turns} | parts,
         "every_second": [FRAMES * speed for speed in learning],
     }
 
@@ -112,30 +137,32 @@ def main() -> None:
     parser.add_argument("--dopamine", type=int, default=0, help="agent steps of Dopamine, while learning")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    results = []
+    device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
+    found: dict[str, Any] = {"game": options.game, "agent": options.agent, "dtype": options.dtype, "device": device}
+    found["ours"] = []
     print("| agent | seeds | envs | actions | steps/s before learning | frames/s | waiting for environments |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for seeds in options.seeds:
         for environments in options.envs:
-            found = ours(options, seeds, environments)
-            results.append(found)
-            before = found["steps_per_second_before_learning"]
+            one = ours(options, seeds, environments)
+            found["ours"].append(one)
+            before = one["steps_per_second_before_learning"]
             print(
-                f"| {options.agent}, {options.dtype} | {seeds} | {environments} | {found['actions']} | "
-                f"{f'{before:,.0f}' if before else '-'} | {found['frames_per_second']:,.0f} | "
-                f"{100 * found['share_of_time_waiting_for_environments']:.0f}% |",
+                f"| {options.agent}, {options.dtype} | {seeds} | {environments} | {one['actions']} | "
+                f"{f'{before:,.0f}' if before else '-'} | {one['frames_per_second']:,.0f} | "
+                f"{100 * one['share_of_time_waiting_for_environments']:.0f}% |",
                 flush=True,
             )
-    peer = dopamine(options) if options.dopamine else None
-    if peer:
-        print(f"| Dopamine's Rainbow, one head | 1 | 1 | {results[0]['actions']} | | {peer:,.0f} | |")
-        print(f"ours against Dopamine's: {results[0]['frames_per_second'] / peer:.2f}")
-    device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
-    write_json(
-        options.out,
-        {"game": options.game, "agent": options.agent, "dtype": options.dtype, "device": device, "ours": results}
-        | ({"dopamine_frames_per_second": peer} if peer else {}),
-    )
+            write_json(options.out, found)
+    print("\nmilliseconds a turn")
+    for one in found["ours"]:
+        parts = ", ".join(f"{name} {taken:.2f}" for name, taken in one["milliseconds_a_turn"].items())
+        print(f"{one['seeds']} seeds, {one['environments']} envs: {parts}")
+    if options.dopamine:
+        found["dopamine_frames_per_second"] = peer = dopamine(options)
+        print(f"Dopamine's Rainbow, one head: {peer:,.0f} frames/s")
+        print(f"ours against Dopamine's: {found['ours'][0]['frames_per_second'] / peer:.2f}")
+        write_json(options.out, found)
 
 
 if __name__ == "__main__":
