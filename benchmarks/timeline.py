@@ -2,7 +2,7 @@
 
     python benchmarks/timeline.py --out results/speed
 
-Environments step in two groups. A profile of one second gives the spans; its first tenth is drawn, and the shares of
+Environments step in groups. A profile of one second gives the spans; its first tenth is drawn, and the shares of
 the whole second are printed and written.
 """
 
@@ -97,7 +97,8 @@ def lanes(events: list[dict[str, Any]]) -> dict[str, Spans]:
 
     complete = [event for event in events if event.get("ph") == "X"]
     found: dict[str, Spans] = {}
-    for group in (0, 1):
+    groups = sorted({int(e["name"].split()[1]) for e in complete if e["name"].startswith("send ")})
+    for group in groups:
         sent = sorted(span(e)[1] for e in complete if e["name"] == f"send {group}")
         received = sorted(span(e)[1] for e in complete if e["name"] == f"receive {group}")
         pairs = [(s, min(r for r in received if r > s)) for s in sent if received and received[-1] > s]
