@@ -2,13 +2,14 @@
 
     git clone https://github.com/vwxyzjn/cleanrl ../cleanrl
     python3 -m venv ../peer
-    ../peer/bin/pip install torch "gymnasium>=1.1" ale-py tyro tensorboard opencv-python-headless -e . -c constraints.txt
+    ../peer/bin/pip install torch "gymnasium>=1.1" ale-py tyro tensorboard opencv-python-headless -e .
     ../peer/bin/python benchmarks/cleanrl_loop.py ../cleanrl --out results/speed/cleanrl.json
 
 Its script is run as it is, with its own settings but for the length, the warm-up and the size of the replay, whose
 memory is taken only as it fills. What gymnasium has renamed or changed since, and what NumPy 2.4 no longer allows, is
 put in place around it. Time runs from one optimiser step to another, after the first ones: environment, replay and one
-update for every four agent steps. Without OpenCV, frames are made smaller by a stand-in, and the table says so.
+update for every four agent steps. Without OpenCV, frames are made smaller by a stand-in, and the table says so. On a
+CPU that has other work, set OMP_NUM_THREADS=1: PyTorch's threads wait for each other.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import ale_py
@@ -36,17 +37,13 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from multihorizon.files import write_json
 
 SCRIPT = Path("cleanrl", "rainbow_atari.py")
-FRAMES = 4  # in an agent step
-TRAIN_FREQUENCY = 4  # agent steps in an update
-SETTLING = 50  # the first updates, which are not timed
-PART = 50  # updates in each of the speeds that show how steady it was
+FRAMES, STEPS = 4, 4  # in an agent step, and in an update
+PART = 50  # updates: the first ones are not timed, and each later part has a speed, to show how steady it was
 
 
 class Worlds(SyncVectorEnv):
-    """One world as the script expects it: begun anew in the step that ends it, with what is told then by its old names.
-
-    Rewards and actions are stored as single numbers, which NumPy 2.4 no longer makes of arrays with one.
-    """
+    """One world as the script expects it: begun anew in the step that ends it, and what is told then by its old names.
+    It stores the reward and the action as single numbers, which NumPy 2.4 no longer makes of arrays that hold one."""
 
     def __init__(self, makers: Any) -> None:
         super().__init__(makers, autoreset_mode=AutoresetMode.SAME_STEP)
@@ -54,10 +51,8 @@ class Worlds(SyncVectorEnv):
     def step(self, actions: Any) -> Any:
         observations, rewards, terminations, truncations, told = super().step(actions)
         actions.shape = ()
-        if "final_obs" in told:
-            told["final_observation"] = told["final_obs"]
-        episode = told.pop("final_info", {}).get("episode")
-        if episode:
+        told["final_observation"] = told.get("final_obs")
+        if episode := told.pop("final_info", {}).get("episode"):
             told["final_info"] = [{"episode": {name: values[0] for name, values in episode.items()}}]
         return observations, rewards[0], terminations, truncations, told
 
@@ -65,8 +60,8 @@ class Worlds(SyncVectorEnv):
 @cache
 def shares(of: int, to: int) -> np.ndarray:
     """How much of each of `of` pixels is in each of `to` larger ones."""
-    size = of / to
-    begin, pixel = np.arange(to)[:, None] * size, np.arange(of)
+    size, pixel = of / to, np.arange(of)
+    begin = np.arange(to)[:, None] * size
     return (np.clip(np.minimum(begin + size, pixel + 1) - np.maximum(begin, pixel), 0, None) / size).astype(np.float32)
 
 
@@ -74,8 +69,7 @@ def smaller(image: np.ndarray, size: tuple[int, int], interpolation: int) -> np.
     """`cv2.resize` by area, for smaller images with colours."""
     height, width, colours = image.shape
     rows = shares(height, size[1]) @ image.reshape(height, -1).astype(np.float32)
-    columns = shares(width, size[0]) @ rows.reshape(size[1], width, colours)
-    return np.rint(columns).astype(np.uint8)
+    return np.rint(shares(width, size[0]) @ rows.reshape(-1, width, colours)).astype(np.uint8)
 
 
 def put_in_place() -> bool:
@@ -84,14 +78,12 @@ def put_in_place() -> bool:
     names: Any = gymnasium.wrappers
     names.GrayScaleObservation = names.GrayscaleObservation
     names.FrameStack = names.FrameStackObservation
-    gymnasium.vector.SyncVectorEnv = Worlds  # type: ignore[misc]
+    gymnasium.vector.SyncVectorEnv = Worlds  # type: ignore[misc, assignment]
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     if find_spec("cv2"):
         return True
-    stand_in: Any = ModuleType("cv2")
-    stand_in.resize, stand_in.INTER_AREA = smaller, 3
-    stand_in.ocl = SimpleNamespace(setUseOpenCL=lambda use: None)
-    sys.modules["cv2"] = stand_in
+    ocl = SimpleNamespace(setUseOpenCL=lambda use: None)
+    sys.modules["cv2"] = SimpleNamespace(resize=smaller, INTER_AREA=3, ocl=ocl)  # type: ignore[assignment]
     return False
 
 
@@ -102,11 +94,10 @@ def times_of_updates(options: argparse.Namespace) -> np.ndarray:
     sys.argv = [SCRIPT.name, "--env-id", f"{options.game}NoFrameskip-v4", "--buffer-size", str(options.buffer_size)]
     sys.argv += ["--learning-starts", str(options.warm_up), "--total-timesteps", str(options.warm_up + options.steps)]
     sys.argv += ["--no-cuda"] if options.cpu else []
-    hook = register_optimizer_step_post_hook(lambda *_: times.append(time.perf_counter()))
+    register_optimizer_step_post_hook(lambda *_: times.append(time.perf_counter()))
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(sys.stderr):
         runpy.run_path(str(checkout / SCRIPT), run_name="__main__")
-    hook.remove()
-    return np.array(times[SETTLING:])
+    return np.array(times[PART:])
 
 
 def main() -> None:
@@ -115,17 +106,17 @@ def main() -> None:
     parser.add_argument("--game", default="Seaquest")
     parser.add_argument("--warm-up", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=2000, help="agent steps while learning")
-    parser.add_argument("--buffer-size", type=int, default=100_000)
+    parser.add_argument("--buffer-size", type=int, default=100_000, help="its own is 1,000,000")
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if not (options.checkout / SCRIPT).is_file():
         sys.exit(f"{options.checkout} has no {SCRIPT}: give a folder with a clone of CleanRL")
-    if options.steps < TRAIN_FREQUENCY * (SETTLING + PART + 2):
-        sys.exit(f"--steps {options.steps} are too few: give {TRAIN_FREQUENCY * (SETTLING + PART + 2)} or more")
+    if options.steps < (least := STEPS * 3 * PART):
+        sys.exit(f"--steps {options.steps} are too few: give {least} or more")
     cuda = torch.cuda.is_available() and not options.cpu
     opencv, times = put_in_place(), times_of_updates(options)
-    speed = TRAIN_FREQUENCY * (len(times) - 1) / (times[-1] - times[0])
+    speed = STEPS * (len(times) - 1) / (times[-1] - times[0])
     found = {
         "peer": "CleanRL's Rainbow" + ("" if opencv else ", a stand-in for OpenCV"),
         "device": f"{torch.cuda.get_device_name() if cuda else 'cpu'}, {os.cpu_count()} cores",
@@ -134,8 +125,7 @@ def main() -> None:
         "updates": len(times) - 1,
         "agent_steps_per_second": speed,
         "frames_per_second": FRAMES * speed,
-        f"frames_per_second_every_{PART}_updates": list(FRAMES * TRAIN_FREQUENCY * PART / np.diff(times[::PART])),
-        "opencv": opencv,
+        f"frames_per_second_every_{PART}_updates": list(FRAMES * STEPS * PART / np.diff(times[::PART])),
         "versions": {name: version(name) for name in ("torch", "gymnasium", "ale-py", "numpy")},
     }
     print("| peer | device | agent steps/s | frames/s |\n|---|---|---|---|")
