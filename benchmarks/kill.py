@@ -29,6 +29,11 @@ def weights(folder: Path) -> dict[str, np.ndarray]:
         return {name: held[name] for name in held}
 
 
+def same(whole: Path, killed: Path) -> bool:
+    found = weights(killed)
+    return all(np.array_equal(value, found[name]) for name, value in weights(whole).items())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
@@ -42,7 +47,7 @@ def main() -> None:
         alone = time.perf_counter() - begun
         rng, folder = random.Random(0), Path(place) / "killed"
         words = [*LINE.split(), "--out", str(folder)]
-        kills = []
+        kills, ends = [], []
         while len(kills) < options.kills:
             process = subprocess.Popen([*command, *words], env=environment, stderr=subprocess.DEVNULL)
             wait = rng.uniform(1, max(4.0, 0.5 * alone))
@@ -50,6 +55,7 @@ def main() -> None:
                 process.wait(wait)
                 if process.returncode:
                     raise SystemExit(f"a resume failed with status {process.returncode}")
+                ends.append(same(Path(place) / "whole", folder))
                 print("finished before it could be killed; starting anew", flush=True)
                 subprocess.run(["rm", "-r", str(folder)], check=True)
                 words = [*LINE.split(), "--out", str(folder)]
@@ -63,11 +69,11 @@ def main() -> None:
             if (folder / "config.json").exists():
                 words = ["resume", str(folder)]
         subprocess.run([*command, *words], env=environment, check=True)
-        whole, killed = weights(Path(place) / "whole"), weights(folder)
-        same = all(np.array_equal(value, killed[name]) for name, value in whole.items())
-    print(f"{len(kills)} kills; the final weights are {'the same, bit for bit' if same else 'NOT THE SAME'}")
-    write_json(options.out, {"command": LINE, "kills": kills, "same_weights": same})
-    if not same:
+        ends.append(same(Path(place) / "whole", folder))
+    said = "the same, bit for bit" if all(ends) else "NOT THE SAME"
+    print(f"{len(kills)} kills in {len(ends)} runs; the final weights are {said}")
+    write_json(options.out, {"command": LINE, "kills": kills, "runs": len(ends), "same_weights": all(ends)})
+    if not all(ends):
         raise SystemExit(1)
 
 

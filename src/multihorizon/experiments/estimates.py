@@ -21,8 +21,8 @@ class Rate:
 
 # By device and environment, the longest name that fits. On other devices than these, times differ.
 # gpu: one NVIDIA H200. MinAtar: ten seeds of ten heads, alone on it; games not measured go by the slowest. Atari:
-#      results/speed, a step is four frames; more seeds at once than one bring little where 16 cores play for all of them.
-#      The small worlds on a GPU wait for its launches, not for its arithmetic: they go by MinAtar's.
+#      results/speed, a step is four frames; 16 cores play for all seeds, which is why more of them bring little. The
+#      small worlds on a GPU wait for its launches, not for its arithmetic: they go by MinAtar's.
 # cpu: two cores. MinAtar: results/cpu (one seed). Atari: results/cpu, "The whole training loop". Foraging and
 #      Pathworld: `multihorizon sweep hazard` and `sweep pathworld`, the rate that their metrics.jsonl tell.
 RATES = {

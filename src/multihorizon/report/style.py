@@ -58,7 +58,7 @@ def canvas(width: float, height: float, columns: int = 1, rows: int = 1, **optio
 
 def save(figure: Figure, path: Path) -> Path:
     """The same figure gives the same bytes."""
-    dated = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
+    dated: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
     with rc_context(SETTINGS | {"svg.hashsalt": path.name}), atomically(path) as file:
         figure.savefig(file, **dated)
     return path

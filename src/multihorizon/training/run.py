@@ -11,7 +11,7 @@ from multihorizon.files import writable_folder
 from multihorizon.training.checkpoint import Checkpoints
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.iterations import NotFinite, Outcome, Report, Trainer
-from multihorizon.training.records import CHECKPOINTS, LATEST, Records
+from multihorizon.training.records import CHECKPOINTS, LATEST, Records, read_metrics
 
 Warn = Callable[[str], None]
 DISCOUNT_TIMES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)
@@ -57,6 +57,8 @@ def record(
     records.refuse_if_finished()
     checkpoints = Checkpoints(writable_folder(folder / CHECKPOINTS), trainer.shape, configuration.checkpoint_replay)
     restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
+    if first == 0 and read_metrics(folder):
+        warn(f"{folder} has no checkpoint yet, so that it begins anew; see --checkpoint-minutes")
     records.rewind(first)
     saved = time.monotonic()
     discount = acted_by(configuration.agent)
@@ -76,6 +78,11 @@ def record(
     except NotFinite as problem:
         kept = records.weights(problem.parameters, "-last-good")
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
+    except OSError as problem:
+        raise InputError(
+            f"{problem.filename or folder} could not be written ({problem.strerror}), so training stopped; make room "
+            f"and go on with: multihorizon resume {folder}"
+        ) from problem
     records.weights(last.learner.parameters)
     checkpoints.remove()
     records.forget_latest()
