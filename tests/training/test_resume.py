@@ -1,5 +1,6 @@
 """Runs that are stopped: checkpoints whole or not there, damage found, and the same end as if nothing had happened."""
 
+import errno
 import json
 import os
 import random
@@ -21,6 +22,7 @@ from test_host_loop import TORSO, Long, small, trainer_of
 
 from multihorizon.agents.presets import PRESETS, Adam, preset
 from multihorizon.cli import main
+from multihorizon.errors import InputError
 from multihorizon.training import checkpoint
 from multihorizon.training.checkpoint import Checkpoints
 from multihorizon.training.configuration import Configuration, plain, restored
@@ -204,6 +206,24 @@ def test_a_full_disk_stops_training_and_keeps_the_last_checkpoint(tmp_path: Path
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         records.close()
     assert {path.name: path.read_bytes() for path in (tmp_path / "run/checkpoints").iterdir()} == before
+
+
+def test_a_disk_that_is_full_between_checkpoints_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "weights-latest.npz")
+
+    monkeypatch.setattr(Records, "weights", full)
+    said = r"weights-latest.npz could not be written \(No space left on device\).*go on with: multihorizon resume"
+    with pytest.raises(InputError, match=said):
+        run(tmp_path / "run")
+
+
+def test_without_a_checkpoint_a_run_begins_anew_and_says_so(tmp_path: Path) -> None:
+    run(tmp_path / "run", stop_after=0, checkpoint_minutes=1000.0)
+    assert len(read_metrics(tmp_path / "run")) == 1
+    (said,) = run(tmp_path / "run", checkpoint_minutes=1000.0)
+    assert "has no checkpoint yet, so that it begins anew" in said
+    assert len(read_metrics(tmp_path / "run")) == 3
 
 
 def test_configurations_come_back_as_they_were() -> None:
