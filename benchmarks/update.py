@@ -10,6 +10,7 @@ same run. `--profile DIR` writes a trace of some updates and prints the kernels 
 
 import argparse
 import collections
+import gc
 import glob
 import gzip
 import json
@@ -177,6 +178,7 @@ def main() -> None:
             if options.profile and number == 0:
                 profile(subject, options.profile)
             del subject
+            gc.collect()  # a learner holds itself through its compiled methods, and with it the device's memory
     if options.plain:
         told(
             "ours, with XLA's convolutions",

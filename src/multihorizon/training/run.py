@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from multihorizon.agents.acting import acting_weights
@@ -65,11 +67,13 @@ def record(
     try:
         for state, outcome in iterations(trainer, configuration.seed, report, restored, first):
             done = outcome.iteration + 1
-            records.metrics(outcome.line() | {"discount": discount})
+            with _writing(folder):
+                records.metrics(outcome.line() | {"discount": discount})
             finished(outcome)
-            records.weights(state.learner.parameters, LATEST)
-            if done % configuration.weights_every == 0:
-                records.weights(state.learner.parameters, f"-{done:06d}")
+            with _writing(folder):
+                records.weights(state.learner.parameters, LATEST)
+                if done % configuration.weights_every == 0:
+                    records.weights(state.learner.parameters, f"-{done:06d}")
             due = time.monotonic() - saved >= 60 * configuration.checkpoint_minutes
             if due and done % trainer.whole_every == 0 and done < trainer.schedule.iterations:
                 checkpoints.save(state, done)
@@ -78,14 +82,22 @@ def record(
     except NotFinite as problem:
         kept = records.weights(problem.parameters, "-last-good")
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
+    with _writing(folder):
+        records.weights(last.learner.parameters)
+    checkpoints.remove()
+    records.forget_latest()
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """What goes wrong on the disk, and not in an environment, is said with what to do about it."""
+    try:
+        yield
     except OSError as problem:
         raise InputError(
             f"{problem.filename or folder} could not be written ({problem.strerror}), so training stopped; make room "
             f"and go on with: multihorizon resume {folder}"
         ) from problem
-    records.weights(last.learner.parameters)
-    checkpoints.remove()
-    records.forget_latest()
 
 
 def acted_by(agent: Agent) -> dict[str, float]:
