@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -59,14 +60,14 @@ class Stopped(Exception):
     pass
 
 
-def run(folder: Path, stop_after: int | None = None, **settings: Any) -> list[str]:
+def run(folder: Path, stop_after: int | None = None, by: type[BaseException] = Stopped, **settings: Any) -> list[str]:
     """A run in a folder, stopped after an iteration; the warnings that it gave."""
     trainer, configuration = configured(**settings)
     warnings: list[str] = []
 
     def stop(outcome: Any) -> None:
         if outcome.iteration == stop_after:
-            raise Stopped
+            raise by
 
     records = Records(folder, configuration)
     try:
@@ -105,6 +106,38 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(tmp_path: Path) -> N
     assert list((tmp_path / "stopped/events").iterdir())
     with pytest.raises(ValueError, match="is finished"):
         run(tmp_path / "stopped")
+
+
+def test_what_an_interrupted_run_has_left_is_said(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt, match="goes on after iteration 1, the last that was checkpointed"):
+        run(tmp_path / "often", stop_after=1, by=KeyboardInterrupt)
+    assert run(tmp_path / "often") == ["going on after iteration 1 of 3"]
+    with pytest.raises(KeyboardInterrupt, match=r"no checkpoint was due yet, so .* would begin anew"):
+        run(tmp_path / "seldom", stop_after=1, by=KeyboardInterrupt, checkpoint_minutes=10.0)
+
+
+def test_events_are_for_tensorboard(tmp_path: Path) -> None:
+    """Of a run that was stopped after its second iteration, and did that again when it went on."""
+    from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+    run(tmp_path, stop_after=1)
+    time.sleep(1.1)  # files are named by the second
+    run(tmp_path)
+    read = []
+    for path in sorted((tmp_path / "events").iterdir()):
+        content, at, events = path.read_bytes(), 0, []
+        while at < len(content):  # TFRecord: length, its checksum, data, its checksum
+            (length,) = struct.unpack_from("<Q", content, at)
+            events.append(Event.FromString(content[at + 12 : at + 12 + length]))
+            at += length + 16
+        read.append(events)
+    for events, steps in zip(read, ([200, 400], [400, 600]), strict=True):
+        version, start, *told = events
+        assert version.file_version == "brain.Event:2"
+        assert (start.session_log.status, start.step) == (SessionLog.START, steps[0])
+        tags = {(value.tag, event.step) for event in told for value in event.summary.value}
+        assert {step for tag, step in tags if tag == "return/training/seed-0"} == set(steps)
+        assert ("loss/gamma-0.99000/seed-0", steps[1]) in tags
 
 
 def test_checkpoints_wait_until_nothing_is_under_way(tmp_path: Path) -> None:

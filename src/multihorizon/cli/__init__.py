@@ -85,34 +85,49 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without γ shows a question mark
-    top = parser()
     try:
-        if not arguments:
-            top.print_help()
-            return 0
-        if not arguments[0].startswith("-"):
-            one_of("command", arguments[0], COMMANDS)
-        options, unknown = top.parse_known_args(arguments)
-        for word in unknown:
-            refuse(options.command, word)
-        if options.command is None:
-            raise InputError(f"a command is missing; allowed: {', '.join(COMMANDS)}")
-        COMMANDS[options.command].run(options)
+        _run(arguments)
         return 0
-    except InputError as problem:
-        print(f"multihorizon: {problem}", file=sys.stderr)
     except BrokenPipeError:  # whoever read our output, as `head` does, has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it on leaving
         return 0
-    except OSError as problem:
-        place = f"{problem.filename}: " if problem.filename else ""
-        print(f"multihorizon: {place}{problem.strerror or problem}", file=sys.stderr)
-    except MemoryError:
-        print("multihorizon: this takes more memory than there is; ask for less", file=sys.stderr)
-    except KeyboardInterrupt:
-        print("multihorizon: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stopped:
+        print(": ".join(("multihorizon", "interrupted", *map(str, stopped.args))), file=sys.stderr)
         return 130
-    return 2
+    except Exception as problem:
+        line = _for_people(problem)
+        if line is None:
+            raise
+        print(f"multihorizon: {line}", file=sys.stderr)
+        return 2
+
+
+def _run(arguments: list[str]) -> None:
+    top = parser()
+    if not arguments:
+        top.print_help()
+        return
+    if not arguments[0].startswith("-"):
+        one_of("command", arguments[0], COMMANDS)
+    options, unknown = top.parse_known_args(arguments)
+    for word in unknown:
+        refuse(options.command, word)
+    if options.command is None:
+        raise InputError(f"a command is missing; allowed: {', '.join(COMMANDS)}")
+    COMMANDS[options.command].run(options)
+
+
+def _for_people(problem: Exception) -> str | None:
+    """In one line; None where it is no fault of the user's, or of the machine's, but ours."""
+    if isinstance(problem, InputError):
+        return str(problem)
+    if isinstance(problem, OSError):
+        return f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem.strerror or problem)
+    if isinstance(problem, MemoryError):
+        return "this takes more memory than there is; ask for less"
+    if type(problem).__name__ == "JaxRuntimeError" and "RESOURCE_EXHAUSTED" in str(problem):  # without importing it
+        return "the device has too little memory for this: use fewer seeds, a smaller replay or batch, or another one"
+    return None
 
 
 def refuse(command: str | None, word: str) -> NoReturn:

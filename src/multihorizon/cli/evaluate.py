@@ -2,9 +2,13 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from multihorizon.cli import running
 from multihorizon.errors import at_least
+
+if TYPE_CHECKING:
+    from multihorizon.training.iterations import Progress
 
 SUMMARY = "what a run's agent earns with its weights frozen: multihorizon evaluate RUN"
 DESCRIPTION = """\
@@ -25,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     running.use_device(options.device)
+    from multihorizon.cli.progress import mean
     from multihorizon.cli.terminal import show, show_json, table, working
     from multihorizon.training.judging import evaluate_run
     from multihorizon.training.records import newest_weights, read_configuration
@@ -33,8 +38,12 @@ def run(options: argparse.Namespace) -> None:
     at_least("--seed", options.seed, 0, 2**31 - 1)
     configuration = read_configuration(options.run)
     weights = options.weights or newest_weights(options.run)
-    with working(f"playing {configuration.environment} with {weights} ..."):
-        episodes, returns = evaluate_run(configuration, weights, options.seed, options.steps)
+    with working(f"playing {configuration.environment} with {weights} ...") as tell:
+
+        def report(progress: "Progress") -> None:
+            tell(f"return {mean(progress.returns)} so far, {progress.steps_per_second:,.0f} steps/s")
+
+        episodes, returns = evaluate_run(configuration, weights, options.seed, options.steps, report)
     seeds = range(configuration.seed, configuration.seed + configuration.seeds)
     if options.json:
         show_json({"weights": str(weights), "seeds": list(seeds), "episodes": episodes, "returns": returns})

@@ -22,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from multihorizon.cli.terminal import show, show_json, table, training_progress
+    from multihorizon.cli.progress import training_progress
+    from multihorizon.cli.terminal import show, show_json, table
     from multihorizon.envs.foraging import Foraging
     from multihorizon.experiments import foraging
 

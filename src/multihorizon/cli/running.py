@@ -37,8 +37,10 @@ def use_device(name: str | None) -> None:
 
 
 def go(configuration: "Configuration", folder: Path, as_json: bool) -> None:
-    from multihorizon.cli.terminal import note, show, show_json, training_progress
+    from multihorizon.cli.progress import training_progress
+    from multihorizon.cli.terminal import counted, note, show, show_json
     from multihorizon.training import memory
+    from multihorizon.training.configuration import device_name
     from multihorizon.training.records import Records
     from multihorizon.training.run import record
     from multihorizon.training.worlds import trainer_of, world
@@ -55,7 +57,8 @@ def go(configuration: "Configuration", folder: Path, as_json: bool) -> None:
     ):
         records.refuse_if_finished()
         if not as_json:
-            show(f"{name} in {configuration.environment}, {seeds} seed(s), {steps:,} steps each; {said}")
+            many = f"{counted(seeds, 'seed')} of {steps:,} steps"
+            show(f"{name} in {configuration.environment}, {many}, on {device_name()}; {said}")
 
         def keep(outcome: "Outcome") -> None:
             last[:] = [outcome]

@@ -148,7 +148,7 @@ def _ended(one: "Planned", status: "Status") -> dict[str, Any]:
 def _show_estimates(chosen: "list[Planned]", as_json: bool) -> None:
     import jax
 
-    from multihorizon.cli.terminal import counted, show, show_json, table
+    from multihorizon.cli.terminal import counted, duration, show, show_json, table
     from multihorizon.experiments.estimates import Sizes, estimate
 
     device, sizes = jax.default_backend(), Sizes()
@@ -162,7 +162,7 @@ def _show_estimates(chosen: "list[Planned]", as_json: bool) -> None:
             one.run.environment,
             one.run.label,
             f"{one.configuration.seeds} × {one.steps:,}",
-            "done" if one.finished else _duration(e.seconds),
+            "done" if one.finished else duration(e.seconds),
             _size(e.kept_bytes + e.working_bytes),
         ]
         for one, e in zip(chosen, estimates, strict=True)
@@ -173,16 +173,9 @@ def _show_estimates(chosen: "list[Planned]", as_json: bool) -> None:
     working = max((e.working_bytes for e in estimates), default=0)
     show(
         table(counted(len(chosen), "run"), columns, rows),
-        f"One after another on this machine's {device}: about {_duration(whole)}, {_size(kept)} of weights that stay, "
+        f"One after another on this machine's {device}: about {duration(whole)}, {_size(kept)} of weights that stay, "
         f"and up to {_size(working)} of checkpoints for each run under way. Times are scaled from measured rates.",
     )
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:,.1f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _size(count: float) -> str:

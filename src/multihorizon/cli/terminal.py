@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from multihorizon.training.iterations import Outcome, Progress
-
 
 SECONDS_BETWEEN_LINES = 5.0
 WIDTH_ELSEWHERE = 10_000  # where there is no terminal, nothing has to be cut
@@ -56,68 +54,37 @@ def counted(count: int, what: str) -> str:
 
 
 @contextmanager
-def working(message: str) -> Iterator[None]:
-    """A spinner on the terminal while something takes its time; a line elsewhere. On stderr, clear of results."""
+def working(message: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on the terminal while something takes its time; lines elsewhere. On stderr, clear of results. What it
+    yields says how far it is."""
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, highlight=False)
+    said = time.monotonic()
+
+    def tell(how_far: str) -> None:
+        nonlocal said
+        if time.monotonic() - said > SECONDS_BETWEEN_LINES:
+            said = time.monotonic()
+            console.print(how_far, soft_wrap=True)
+
     if not message:
-        yield
+        yield tell
     elif console.is_terminal:
-        with console.status(message):
-            yield
+        with console.status(message) as status:
+            yield lambda how_far: status.update(f"{message} {how_far}")
     else:
-        console.print(message, highlight=False)
-        yield
+        console.print(message, soft_wrap=True)
+        yield tell
+
+
+def duration(seconds: float) -> str:
+    for unit, size in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def note(message: str) -> None:
     """Something to know, beside the results."""
     print(f"multihorizon: {message}", file=sys.stderr)
-
-
-@contextmanager
-def training_progress(
-    name: str, steps: int, frames_per_step: int = 1
-) -> "Iterator[tuple[Callable[[Progress], None], Callable[[Outcome], None]]]":
-    """A bar with what a run has done and earned, its speed and the time left; plain lines where there is no terminal.
-    On stderr. In frames where a step is several of them."""
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    unit = "frames" if frames_per_step > 1 else "steps"
-    console = Console(stderr=True, highlight=False)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[done]} of {task.fields[all]}  {task.fields[said]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
-        whole = f"{steps * frames_per_step:,} {unit}"
-        task = bar.add_task(name, total=steps, done="0", all=whole, said="")
-        evaluated, shown = "", 0.0
-
-        def report(progress: "Progress") -> None:
-            done = f"{min(progress.step, steps) * frames_per_step:,}"
-            loss = "" if progress.loss is None else f", loss {progress.loss:.3f}"
-            speed = f"{progress.steps_per_second * frames_per_step:,.0f} {unit}/s"
-            said = f"return {_mean(progress.returns)}{evaluated}, ε {progress.epsilon:.2f}{loss}, {speed}"
-            bar.update(task, completed=min(progress.step, steps), done=done, said=said)
-            nonlocal shown
-            if not console.is_terminal and (time.monotonic() - shown > SECONDS_BETWEEN_LINES or progress.step >= steps):
-                shown = time.monotonic()
-                console.print(f"{name}: {done} of {whole}, {said}", soft_wrap=True)
-
-        def finished(outcome: "Outcome") -> None:
-            nonlocal evaluated
-            if any(outcome.evaluation_episodes):
-                evaluated = f" (evaluated {_mean(outcome.evaluation_returns)})"
-
-        yield report, finished
-
-
-def _mean(returns: "Sequence[float | None]") -> str:
-    known = [r for r in returns if r is not None]
-    return f"{sum(known) / len(known):.2f}" if known else "-"

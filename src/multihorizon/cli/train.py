@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     named_after = re.sub(r"[^\w.-]+", "-", f"{agent.name}-{chosen.name}-{options.seed}").lstrip(".")
     folder = options.out or Path("runs") / named_after
     if (folder / "config.json").exists():
-        raise InputError(
-            f"{folder} holds a run already; go on with it by multihorizon resume {folder}, or name another with --out"
-        )
+        is_finished = (folder / "weights.npz").exists()
+        advice = "it is finished, so" if is_finished else f"go on with it by multihorizon resume {folder}, or"
+        raise InputError(f"{folder} holds a run already; {advice} name another folder with --out")
     running.go(configuration, folder, options.json)

@@ -180,6 +180,8 @@ def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) ->
     earned, speed = [_mean(done[-1]["evaluation_returns"]) if done else None], Speed()
 
     def report(progress: Progress) -> None:
+        if progress.evaluating:
+            return
         evaluated = earned[0] is not None
         returns = earned[0] if evaluated else _mean(progress.returns)
         tell(Status(State.RUNNING, "", progress.step, returns, evaluated, speed.after(progress)))

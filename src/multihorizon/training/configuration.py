@@ -2,11 +2,13 @@
 
 import math
 import platform
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, get_args, get_type_hints
 
+import jax
 import numpy as np
 
 from multihorizon import __version__
@@ -100,6 +102,14 @@ def restored(value: Any, hint: Any = None) -> Any:
 
 
 def versions() -> dict[str, str]:
-    packages = ("jax", "jaxlib", "equinox", "optax", "numpy")
+    """Of what a run depends on, as far as it is installed, and the device."""
     ours = {"multihorizon": __version__, "python": platform.python_version()}
-    return ours | {name: version(name) for name in packages}
+    for name in ("jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "ale-py", "pgx"):
+        with suppress(PackageNotFoundError):
+            ours[name] = version(name)
+    return ours | {"device": device_name()}
+
+
+def device_name() -> str:
+    device = jax.local_devices()[0]
+    return platform.machine() + " CPU" if device.platform == "cpu" else str(device.device_kind)

@@ -88,7 +88,8 @@ class HostTrainer:
         self._running: Running | None = None
         # Handing a thousand kernels to a GPU takes milliseconds, in which the environments should not wait.
         self._teacher = ThreadPoolExecutor(1)
-        world = self.world(TRAINING)
+        world = make(1)  # to look at: all of them take their time, and may be too many
+        world.close()
         self.frame_shape = tuple(world.frame_shape)
         # Unless told otherwise, an environment has time for its longest episode before it has to begin a new one.
         longest = -(-environments * world.most_steps // (self.cycles * self.pace.steps))
@@ -141,7 +142,7 @@ class HostTrainer:
         training, count = self._train(training, iteration, seed, report)
         trained = time.perf_counter() - begun
         steps = self.schedule.evaluation_steps
-        evaluated = self.evaluate(training.learner.parameters, iteration, seed, steps) if steps else None
+        evaluated = self.evaluate(training.learner.parameters, iteration, seed, steps, report) if steps else None
         whole = time.perf_counter() - begun
         return training, outcome_of(self, iteration, training.tally, count, evaluated, trained, whole)
 
@@ -257,7 +258,14 @@ class HostTrainer:
             replay = self.programs.add_finals(replay, self._by_seed(finals), self._by_seed(truncated), first)
         return training._replace(replay=replay), streams
 
-    def evaluate(self, parameters: PyTree[Array], iteration: int, seed: int, steps: int) -> Count:
+    def evaluate(
+        self,
+        parameters: PyTree[Array],
+        iteration: int,
+        seed: int,
+        steps: int,
+        report: Report = lambda progress: None,
+    ) -> Count:
         """Episodes begin in all environments until `steps` were played, and those that began are finished."""
         world, count = self.world(EVALUATION), Count(self.seeds, self.evaluation_environments)
         frames = world.reset(self._seeds(seed, iteration, EVALUATION))
@@ -265,7 +273,8 @@ class HostTrainer:
         keys = evaluation_keys(seed, self.seeds, iteration)
         active = np.ones((self.seeds, self.evaluation_environments), bool)
         lengths = np.zeros_like(active, int)
-        row = 0
+        row, reported, played = 0, time.perf_counter(), 0
+        trained = (iteration + 1) * self.cycles * self.pace.steps
         while active.any():
             world.send(np.asarray(self.programs.play(parameters, keys, np.int32(row), stacks)).reshape(-1))
             moves = world.receive()
@@ -277,6 +286,12 @@ class HostTrainer:
             lengths[over] = 0
             stacks = self.programs.follow(stacks, self._by_seed(moves.frames), over)
             row += 1
+            now, all_played = time.perf_counter(), int(count.steps.sum())
+            if now - reported > SECONDS_BETWEEN_REPORTS:
+                speed = (all_played - played) / (now - reported)
+                returns, epsilon = ratios(count.returns, count.ended), self.agent.epsilon.evaluation
+                report(Progress(trained, returns, None, epsilon, speed, evaluating=True))
+                reported, played = now, all_played
         return count
 
     def _by_seed(self, values: Any) -> Any:

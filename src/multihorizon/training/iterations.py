@@ -100,7 +100,7 @@ class Progress:
     loss: float | None  # mean over heads, updates and seeds of this iteration
     epsilon: float
     steps_per_second: float  # of all seeds together
-    doing: str = "training"
+    evaluating: bool = False  # after the training; returns and speed are the evaluation's
 
 
 @dataclass(frozen=True)

@@ -42,5 +42,12 @@ class JudgedElsewhere:
         )
         return training, judged
 
-    def evaluate(self, parameters: PyTree[Array], iteration: int, seed: int, steps: int) -> Episodes:
-        return self._judge.evaluate(parameters, iteration, seed, steps)
+    def evaluate(
+        self,
+        parameters: PyTree[Array],
+        iteration: int,
+        seed: int,
+        steps: int,
+        report: Report = lambda progress: None,  # which has nothing to say: one program plays them all
+    ) -> Episodes:
+        return self._judge.evaluate(parameters, iteration, seed, steps, report)

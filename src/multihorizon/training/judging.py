@@ -14,16 +14,18 @@ from multihorizon.envs.environment import Environment
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, one_of
 from multihorizon.training.configuration import Configuration
-from multihorizon.training.iterations import Trainer
+from multihorizon.training.iterations import Report, Trainer
 from multihorizon.training.records import load_weights
 from multihorizon.training.streams import follow
-from multihorizon.training.worlds import trainer_of, world
+from multihorizon.training.worlds import made, trainer_of, world
 
 
-def evaluate_run(configuration: Configuration, weights: Path, seed: int, steps: int) -> tuple[list[int], list[float]]:
+def evaluate_run(
+    configuration: Configuration, weights: Path, seed: int, steps: int, report: Report = lambda progress: None
+) -> tuple[list[int], list[float]]:
     """Episodes and their mean return, by seed of the run."""
-    trainer: Any = trainer_of(replace(configuration, environments=1))
-    played = trainer.evaluate(_parameters(trainer, weights), 0, seed, steps)
+    with made(replace(configuration, environments=1)) as trainer:
+        played = trainer.evaluate(_parameters(trainer, weights), 0, seed, steps, report)
     ended = np.asarray(played.ended)
     return ended.tolist(), (np.asarray(played.returns) / np.maximum(ended, 1)).tolist()
 

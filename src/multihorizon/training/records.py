@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 from pathlib import Path
 from typing import IO, Any
 
@@ -63,12 +64,19 @@ class Records:
         self._write_events(line)
 
     def _write_events(self, line: dict[str, Any]) -> None:
-        from tensorboardX import SummaryWriter
+        """In this thread: tensorboardX's own writer has another, whose errors nobody could catch."""
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event, SessionLog
+        from tensorboardX.summary import scalar
 
+        step, now = line["step"], time.time()
         if self._events is None:
-            self._events = SummaryWriter(str(self.folder / EVENTS), purge_step=line["step"])
+            (self.folder / EVENTS).mkdir(exist_ok=True)
+            self._events = EventsWriter(str(self.folder / EVENTS / "events"))
+            start = SessionLog(status=SessionLog.START)  # what was written of this step and later is done again
+            self._events.write_event(Event(step=step, wall_time=now, session_log=start))
         for name, value in _scalars(line, self.configuration):
-            self._events.add_scalar(name, value, line["step"])
+            self._events.write_event(Event(step=step, wall_time=now, summary=scalar(name, value)))
         self._events.flush()
 
     def weights(self, parameters: Parameters, suffix: str = "") -> Path:
@@ -84,7 +92,8 @@ class Records:
 
     def close(self) -> None:
         if self._events is not None:
-            self._events.close()
+            with contextlib.suppress(OSError):  # of a disk that was full before, and that was said
+                self._events.close()
         self._lock.close()
 
 

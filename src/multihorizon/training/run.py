@@ -59,7 +59,9 @@ def record(
     records.refuse_if_finished()
     checkpoints = Checkpoints(writable_folder(folder / CHECKPOINTS), trainer.shape, configuration.checkpoint_replay)
     restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
-    if first == 0 and read_metrics(folder):
+    if first:
+        warn(f"going on after iteration {first} of {trainer.schedule.iterations}")
+    elif read_metrics(folder):
         warn(f"{folder} has no checkpoint yet, so that it begins anew; see --checkpoint-minutes")
     records.rewind(first)
     saved = time.monotonic()
@@ -77,8 +79,10 @@ def record(
             due = time.monotonic() - saved >= 60 * configuration.checkpoint_minutes
             if due and done % trainer.whole_every == 0 and done < trainer.schedule.iterations:
                 checkpoints.save(state, done)
-                saved = time.monotonic()
+                saved, first = time.monotonic(), done
             last = state
+    except KeyboardInterrupt:
+        raise Interrupted(_left_behind(folder, first)) from None
     except NotFinite as problem:
         kept = records.weights(problem.parameters, "-last-good")
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
@@ -86,6 +90,16 @@ def record(
         records.weights(last.learner.parameters)
     checkpoints.remove()
     records.forget_latest()
+
+
+class Interrupted(KeyboardInterrupt):
+    """With what is left of the run."""
+
+
+def _left_behind(folder: Path, iterations: int) -> str:
+    if iterations:
+        return f"multihorizon resume {folder} goes on after iteration {iterations}, the last that was checkpointed"
+    return f"no checkpoint was due yet, so multihorizon resume {folder} would begin anew (see --checkpoint-minutes)"
 
 
 @contextmanager

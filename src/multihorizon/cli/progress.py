@@ -1,0 +1,88 @@
+"""How far a run is, on stderr: a bar and a line below it on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, duration
+
+if TYPE_CHECKING:
+    from multihorizon.training.iterations import Outcome, Progress
+
+
+@contextmanager
+def training_progress(
+    name: str, steps: int, frames_per_step: int = 1
+) -> "Iterator[tuple[Callable[[Progress], None], Callable[[Outcome], None]]]":
+    """What a run has done and earned, its speed and the time left. In frames where a step is several of them."""
+    from rich.console import Console, RenderableType
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    class TwoLines(Bar):
+        def get_renderables(self) -> Iterator[RenderableType]:
+            yield self.make_tasks_table(self.tasks)
+            yield self.tasks[0].fields["said"] if self.tasks else ""
+
+    console = Console(stderr=True, highlight=False)
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[done]}"))
+    with TwoLines(*columns, console=console, disable=not console.is_terminal) as bar:
+        run = _Run(steps, frames_per_step)
+        task = bar.add_task(name, total=steps, done=run.done(0), said="")
+        shown = 0.0
+
+        def show(step: int, said: str, at_once: bool) -> None:
+            nonlocal shown
+            bar.update(task, completed=min(step, steps), done=run.done(step), said=said)
+            if not console.is_terminal and (at_once or time.monotonic() - shown > SECONDS_BETWEEN_LINES):
+                shown = time.monotonic()
+                console.print(f"{name}: {run.done(step)}, {said}", soft_wrap=True)
+
+        def report(progress: "Progress") -> None:
+            show(progress.step, run.goes_on(progress), at_once=False)
+
+        def finished(outcome: "Outcome") -> None:
+            said = run.ended(outcome)
+            if outcome.step >= steps:
+                show(outcome.step, said, at_once=True)
+
+        yield report, finished
+
+
+class _Run:
+    """What there is to say of a run, from what it has told so far."""
+
+    def __init__(self, steps: int, frames_per_step: int) -> None:
+        self._steps, self._frames = steps, frames_per_step
+        self._unit = "frames" if frames_per_step > 1 else "steps"
+        self._returns, self._evaluated = "-", ""
+        self._begun: tuple[float, int] | None = None
+
+    def done(self, step: int) -> str:
+        return f"{min(step, self._steps) * self._frames:,} of {self._steps * self._frames:,} {self._unit}"
+
+    def goes_on(self, progress: "Progress") -> str:
+        now = time.monotonic()
+        self._begun = self._begun or (now, progress.step)
+        speed = f"{progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
+        if progress.evaluating:
+            return f"evaluating, return {mean(progress.returns)}, {speed}"
+        self._returns = mean(progress.returns, self._returns)
+        loss = "" if progress.loss is None else f", loss {progress.loss:.3f}"
+        elapsed, made = now - self._begun[0], progress.step - self._begun[1]
+        left = f", {duration(elapsed * (self._steps - progress.step) / made)} left" if made > 0 else ""
+        return f"return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}, {speed}{left}"
+
+    def ended(self, outcome: "Outcome") -> str:
+        """An iteration did."""
+        self._returns = mean(outcome.returns, self._returns)
+        if any(outcome.evaluation_episodes):
+            self._evaluated = f" (evaluated {mean(outcome.evaluation_returns)})"
+        took = "" if self._begun is None else f", in {duration(time.monotonic() - self._begun[0])}"
+        return f"return {self._returns}{self._evaluated}{took}"
+
+
+def mean(returns: "Sequence[float | None]", unknown: str = "-") -> str:
+    known = [r for r in returns if r is not None]
+    return f"{sum(known) / len(known):.2f}" if known else unknown

@@ -1,0 +1,62 @@
+"""What a run says of itself where there is no terminal, and on one."""
+
+from collections.abc import Callable
+
+import pytest
+
+from multihorizon.cli import progress
+from multihorizon.cli.progress import training_progress
+from multihorizon.training.iterations import Outcome, Progress
+
+
+def outcome(step: int, evaluated: float) -> Outcome:
+    return Outcome(0, step, [3], [20.0], [4], [evaluated], 1, [], [], 1.0, 1.0)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+
+    def passes(seconds: float) -> None:
+        now[0] += seconds
+
+    return passes
+
+
+def test_lines_say_how_far_how_well_and_how_long(
+    clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with training_progress("rainbow", 1_000, frames_per_step=4) as (report, finished):
+        report(Progress(100, [None], None, 1.0, 10.0))
+        clock(20)
+        report(Progress(200, [7.0, 9.0], 1.5, 0.5, 5.0))
+        clock(1)
+        report(Progress(210, [7.0], 1.5, 0.5, 5.0))  # too soon for another line
+        finished(outcome(500, evaluated=11.0))
+        clock(9)
+        report(Progress(600, [None], 1.25, 0.01, 10.0))
+        clock(10)
+        report(Progress(600, [4.0], None, 0.001, 50.0, evaluating=True))
+        finished(outcome(1_000, evaluated=12.0))
+    assert capsys.readouterr().err.splitlines() == [
+        "rainbow: 400 of 4,000 frames, return -, ε 1.00, 40 frames/s",
+        "rainbow: 800 of 4,000 frames, return 8.00, ε 0.50, loss 1.500, 20 frames/s, 2.7 min left",
+        "rainbow: 2,400 of 4,000 frames, return 20.00 (evaluated 11.00), ε 0.01, loss 1.250, 40 frames/s, 24 s left",
+        "rainbow: 2,400 of 4,000 frames, evaluating, return 4.00, 200 frames/s",
+        "rainbow: 4,000 of 4,000 frames, return 20.00 (evaluated 12.00), in 40 s",
+    ]
+
+
+def test_nothing_is_cut_on_a_terminal_of_eighty_columns(
+    clock: Callable[[float], None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("FORCE_COLOR", "1"), ("TTY_COMPATIBLE", "1"), ("COLUMNS", "80"), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    with training_progress("hyper-rainbow", 50_000_000, frames_per_step=4) as (report, _):
+        report(Progress(1_000, [-12.25], 12.345, 0.99, 12_345.0))
+        clock(1)
+        report(Progress(12_345_678, [-12.25], 12.345, 0.99, 12_345.0))
+    shown = capsys.readouterr().err
+    assert "49,382,712 of 200,000,000 frames" in shown
+    assert "return -12.25, ε 0.99, loss 12.345, 49,380 frames/s, 3 s left" in shown
