@@ -10,14 +10,15 @@ class InputError(ValueError):
     """A value the caller gave cannot be used. The command line prints the message and exits with status 2."""
 
 
-def one_of(what: str, name: str, allowed: Iterable[str]) -> str:
-    """`name` if it is allowed; otherwise an error that names the nearest right one."""
+def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") -> str:
+    """`name` if it is allowed; otherwise an error that names the nearest right one, and all, or what lists them."""
     names = list(allowed)
     if name in names:
         return name
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
-    raise InputError(f"unknown {what} '{name}'{hint}; allowed: {', '.join(names)}")
+    allowed_are = f"{listed_by} lists all {len(names)}" if listed_by else f"allowed: {', '.join(names)}"
+    raise InputError(f"unknown {what} '{name}'{hint}; {allowed_are}")
 
 
 def positive(name: str, value: float) -> float:

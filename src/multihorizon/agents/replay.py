@@ -75,12 +75,13 @@ class ReplayShape:
     batch: int
 
     def __post_init__(self) -> None:
-        needed = self.batch + self.n_steps + self.stack
-        if self.rows <= self.n_steps + self.stack or self.capacity < needed:
+        longest = self.n_steps + self.stack
+        needed = max(self.batch + longest, (longest + 1) * self.streams)
+        if self.capacity < needed:
             raise InputError(
                 f"a replay of {self.capacity} frames in {self.streams} streams is too small for batches of "
                 f"{self.batch} with {self.n_steps}-step returns and stacks of {self.stack}; "
-                f"use {needed * self.streams} or more"
+                f"use {needed} or more"
             )
 
     @property

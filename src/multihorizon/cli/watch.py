@@ -5,6 +5,7 @@ from pathlib import Path
 
 from multihorizon.cli import running
 from multihorizon.errors import at_least
+from multihorizon.files import writable_folder
 
 SUMMARY = "a video of an episode, with each horizon's Q over time: multihorizon watch RUN"
 DESCRIPTION = """\
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> None:
     of_seed = configuration.seed if options.of_seed is None else options.of_seed
     path = options.out or options.run / "episode.mp4"
     check_ending(path)
+    writable_folder(path.parent)
     with working(f"playing {configuration.environment} with {weights} ..."):
         episode = watch_episode(configuration, weights, of_seed, options.seed, options.steps)
     with working(f"drawing {len(episode.pictures)} frames ..."):

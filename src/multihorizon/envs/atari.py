@@ -52,7 +52,7 @@ class Atari:
         max_episode_frames: int = MAX_EPISODE_FRAMES,
         in_colour: bool = False,
     ) -> None:
-        one_of("Atari game", game, GAMES)
+        one_of("Atari game", game, GAMES, "multihorizon games")
         if sticky:
             inside("the chance of a sticky action", sticky, 0, 1)
         try:

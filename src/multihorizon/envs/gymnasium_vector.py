@@ -14,7 +14,8 @@ from multihorizon.errors import InputError
 
 class Gymnasium:
     """`count` environments, by a registered name or by a function that makes one. Observations are vectors, images
-    [height width channels], or a number that becomes one-hot. `rendered` ones hand out pictures instead."""
+    [height width channels] or grey ones [height width], or a number that becomes one-hot. `rendered` ones hand out
+    pictures instead."""
 
     stack = 1
 
@@ -34,8 +35,15 @@ class Gymnasium:
                 f"observations must be vectors, images or Discrete, but {name} has {observed}; "
                 "gymnasium.wrappers.FlattenObservation makes vectors"
             )
+        shape = tuple(observed.shape)
+        if len(shape) == 3 and shape[0] <= 4 < min(shape[1:]):
+            raise InputError(
+                f"images must be [height width channels], but those of {name} are {shape}, channels first; "
+                "gymnasium.wrappers.TransformObservation can move them last"
+            )
+        self._is_grey = len(shape) == 2 and observed.dtype == np.uint8
         self.most_steps = getattr(self._environments.envs[0].spec, "max_episode_steps", None) or 0
-        self.frame_shape = tuple(observed.shape)
+        self.frame_shape = (*shape, 1) if self._is_grey else shape
         self.frame_dtype = "uint8" if observed.dtype == np.uint8 else "float32"
         self._sent: Any = None
 
@@ -49,7 +57,7 @@ class Gymnasium:
                 return np.stack([np.asarray(picture) for picture in self._environments.render() or ()])
             except gymnasium.error.Error as problem:
                 raise InputError(f"this environment cannot be drawn: {problem}") from None
-        return np.array(observed, self.frame_dtype)
+        return np.array(observed, self.frame_dtype).reshape(-1, *self.frame_shape)
 
     def send(self, actions: Int[np.ndarray, " M"]) -> None:
         check_actions(actions, self.actions)
@@ -61,7 +69,7 @@ class Gymnasium:
         if "final_obs" in info and not self._rendered:
             finals = np.zeros((self.count, *self.frame_shape), self.frame_dtype)
             for row in np.flatnonzero(info["_final_obs"]):
-                finals[row] = info["final_obs"][row]
+                finals[row] = np.reshape(info["final_obs"][row], self.frame_shape)
         return Moves(
             self._frames(frames),
             np.asarray(rewards, np.float32),

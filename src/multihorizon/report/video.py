@@ -1,6 +1,7 @@
 """An episode as a video: the game, and beside it what every horizon expects, over time."""
 
 import warnings
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,11 +54,11 @@ def curves(episode: "Watched", title: str) -> tuple[Figure, Int[np.ndarray, " T"
         figure = Figure(figsize=(CURVES / 100, HEIGHT / 100), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
         order = np.argsort(episode.gammas)
-        shades = colormaps["cividis"](np.linspace(0, 0.95, len(order)))
-        for shade, head in zip(shades, order, strict=True):
-            above.plot(steps, taken[:, head], color=shade, lw=1.3, label=f"γ = {episode.gammas[head]:.4g}")
-        if len(order) > 1:
-            above.plot(steps, taken @ episode.acting_weights, color=BLACK, lw=1.6, ls="--", label="acts by")
+        shades = colormaps["viridis"](np.linspace(0, 0.92, len(order)))
+        if len(order) > 1:  # below the others: where one horizon does it all, both are seen
+            above.plot(steps, taken @ episode.acting_weights, color=BLACK, lw=6, alpha=0.18, label="acts by")
+        for shade, head, style in zip(shades, order, cycle(("-", (0, (4, 1.2)))), strict=False):
+            above.plot(steps, taken[:, head], color=shade, lw=1.3, ls=style, label=f"γ = {episode.gammas[head]:.4g}")
         above.set_ylabel("Q of the action taken")
         above.set_title(title, loc="left")
         above.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, labelspacing=0.3)
@@ -95,17 +96,22 @@ def _write_mp4(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_
     except ImportError:
         raise InputError("MP4 needs imageio-ffmpeg: pip install 'multihorizon[video]'; or write a .gif") from None
     height, width = frames[0].shape[:2]
-    writer = imageio_ffmpeg.write_frames(str(path), (width, height), fps=frames_per_second, macro_block_size=1)
+    writer = imageio_ffmpeg.write_frames(
+        str(path), (width, height), fps=frames_per_second, macro_block_size=1, ffmpeg_log_level="quiet"
+    )
     with warnings.catch_warnings():  # JAX warns of every fork; the one that starts ffmpeg runs none of our code
         warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
         writer.send(None)
-    for frame in frames:
-        writer.send(np.ascontiguousarray(frame))
-    writer.close()
+    try:
+        for frame in frames:
+            writer.send(np.ascontiguousarray(frame))
+        writer.close()
+    except OSError:  # with ffmpeg's whole command in it
+        raise InputError(f"no video could be written to {path.parent}; is there room, and leave to write?") from None
 
 
 def _write_gif(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_second: int) -> None:
     from PIL import Image
 
-    first, *others = [Image.fromarray(frame).quantize(64) for frame in frames]
+    first, *others = [Image.fromarray(frame).quantize(256) for frame in frames]
     first.save(path, save_all=True, append_images=others, duration=1000 // frames_per_second, loop=0)

@@ -52,4 +52,4 @@ def check(trainer: Trainer) -> str:
 
 
 def _size(count: float) -> str:
-    return f"{count / 1e9:.2f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
+    return f"{count / 1e9:,.2f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"

@@ -124,7 +124,7 @@ def world(name: str) -> World:
     """pathworld or foraging, either with /hazard, minatar/GAME, atari/GAME, or gym/ID of any that Gymnasium knows."""
     family, _, which = name.partition("/")
     if family == "atari":
-        one_of("Atari game", which, atari.GAMES)
+        one_of("Atari game", which, atari.GAMES, "multihorizon games")
         return World(
             name,
             NATURE,
@@ -180,6 +180,8 @@ def configured(
     steps = default.steps if steps is None else steps
     if steps <= agent.warm_up_steps:  # before a folder is made for them
         raise InputError(f"--steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}")
+    if evaluation_steps is not None:
+        at_least("--evaluation-steps", evaluation_steps, 0)
     if training_steps is None:  # as many as are usual, or a little fewer where that makes no remainder
         a_time = -(-steps // -(-steps // default.training_steps))
     else:

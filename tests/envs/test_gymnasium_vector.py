@@ -1,0 +1,56 @@
+"""Gymnasium's environments as the loop sees them: what they show, and what is refused."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+from multihorizon.envs.gymnasium_vector import Gymnasium
+
+
+class Shown(gymnasium.Env[Any, Any]):
+    """Shows the number of the step; every third is the last."""
+
+    action_space = Discrete(2)
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any = np.uint8) -> None:
+        self.observation_space = Box(0, 255, shape, dtype)
+        self._time = 0
+
+    def reset(self, **given: Any) -> tuple[Any, dict[str, Any]]:
+        self._time = 0
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._time += 1
+        return self._seen(), 1.0, False, self._time == 3, {}
+
+    def _seen(self) -> Any:
+        return np.full(self.observation_space.shape, self._time, self.observation_space.dtype)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "frame", "kept"),
+    [
+        ((12, 10), np.uint8, (12, 10, 1), "uint8"),
+        ((12, 10, 3), np.uint8, (12, 10, 3), "uint8"),
+        ((7,), np.float64, (7,), "float32"),
+    ],
+)
+def test_what_is_observed(shape: tuple[int, ...], dtype: Any, frame: tuple[int, ...], kept: str) -> None:
+    made = Gymnasium(lambda: Shown(shape, dtype), 2)
+    assert (made.frame_shape, made.frame_dtype, made.actions) == (frame, kept, 2)
+    assert made.reset(np.arange(2)).shape == (2, *frame)
+    for time in (1, 2, 3):
+        made.send(np.zeros(2, int))
+        moves = made.receive()
+        assert moves.truncated.all() == (time == 3)
+        np.testing.assert_array_equal(moves.frames, np.full((2, *frame), time % 3, kept))
+    np.testing.assert_array_equal(moves.finals, np.full((2, *frame), 3, kept))
+
+
+def test_channels_first_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"must be \[height width channels\], but those of .* are \(3, 64, 64\)"):
+        Gymnasium(lambda: Shown((3, 64, 64)), 1)
