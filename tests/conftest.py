@@ -32,3 +32,11 @@ if worker and hasattr(os, "sched_setaffinity"):
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+LONGEST = ("test_learns", "test_ray", "test_resume")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that no process is left alone with one of them at the end."""
+    items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
