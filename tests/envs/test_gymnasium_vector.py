@@ -54,3 +54,13 @@ def test_what_is_observed(shape: tuple[int, ...], dtype: Any, frame: tuple[int, 
 def test_channels_first_are_refused() -> None:
     with pytest.raises(ValueError, match=r"must be \[height width channels\], but those of .* are \(3, 64, 64\)"):
         Gymnasium(lambda: Shown((3, 64, 64)), 1)
+
+
+def test_a_registered_environment_need_not_know_how_to_be_drawn() -> None:
+    gymnasium.register("Plain-v0", lambda: Shown((4,)))
+    try:
+        assert Gymnasium("Plain-v0", 1).frame_shape == (4,)
+        with pytest.raises(ValueError, match=r"Gymnasium cannot draw 'Plain-v0'"):
+            Gymnasium("Plain-v0", 1, rendered=True)
+    finally:
+        del gymnasium.registry["Plain-v0"]

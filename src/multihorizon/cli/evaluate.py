@@ -25,13 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights", type=Path, metavar="FILE", help="others than the newest, as RUN/weights-000010.npz"
     )
-    running.add_arguments(parser)
+    running.add_arguments(parser, "episodes and mean return, by seed")
 
 
 def run(options: argparse.Namespace) -> None:
     running.use_device(options.device)
     from multihorizon.cli.progress import mean
-    from multihorizon.cli.terminal import show, show_json, table, working
+    from multihorizon.cli.terminal import counted, show, show_json, table, working
     from multihorizon.training.judging import evaluate_run
     from multihorizon.training.records import newest_weights, read_configuration
 
@@ -42,7 +42,9 @@ def run(options: argparse.Namespace) -> None:
     with working(f"playing {configuration.environment} with {weights} ...") as tell:
 
         def report(progress: "Progress") -> None:
-            tell(f"return {mean(progress.returns)} so far, {progress.steps_per_second:,.0f} steps/s")
+            steps, episodes = progress.evaluated or (0, 0)
+            so_far = f"{steps:,} steps, {counted(episodes, 'episode')}, return {mean(progress.returns)}"
+            tell(f"{so_far}, {progress.steps_per_second:,.0f} steps/s")
 
         episodes, returns = evaluate_run(configuration, weights, options.seed, options.steps, report)
     seeds = range(configuration.seed, configuration.seed + configuration.seeds)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, duration
+from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, counted, duration
 
 if TYPE_CHECKING:
     from multihorizon.training.iterations import Outcome, Progress
@@ -58,6 +58,7 @@ class _Run:
         self._unit = "frames" if frames_per_step > 1 else "steps"
         self._returns, self._evaluated = "-", ""
         self._begun: tuple[float, int] | None = None
+        self._last: tuple[float, int] | None = None  # end of an iteration
 
     def done(self, step: int) -> str:
         return f"{min(step, self._steps) * self._frames:,} of {self._steps * self._frames:,} {self._unit}"
@@ -66,16 +67,26 @@ class _Run:
         now = time.monotonic()
         self._begun = self._begun or (now, progress.step)
         speed = f"{progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
-        if progress.evaluating:
-            return f"evaluating, return {mean(progress.returns)}, {speed}"
+        if progress.evaluated:
+            steps, episodes = progress.evaluated
+            played = f"{steps:,} steps, {counted(episodes, 'episode')}"
+            return f"evaluating: {played}, return {mean(progress.returns)}, {speed}"
         self._returns = mean(progress.returns, self._returns)
         loss = "" if progress.loss is None else f", loss {progress.loss:.3f}"
-        elapsed, made = now - self._begun[0], progress.step - self._begun[1]
-        left = f", {duration(elapsed * (self._steps - progress.step) / made)} left" if made > 0 else ""
+        left = self._left(now, progress.step)
         return f"return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}, {speed}{left}"
+
+    def _left(self, now: float, step: int) -> str:
+        """By whole iterations, with their evaluations, as soon as there is one."""
+        assert self._begun is not None
+        (begun, first), (until, last) = self._begun, self._last or (now, step)
+        if last <= first:
+            return ""
+        return f", {duration(max(0.0, (until - begun) / (last - first) * (self._steps - last) - (now - until)))} left"
 
     def ended(self, outcome: "Outcome") -> str:
         """An iteration did."""
+        self._last = time.monotonic(), outcome.step
         self._returns = mean(outcome.returns, self._returns)
         if any(outcome.evaluation_episodes):
             self._evaluated = f" (evaluated {mean(outcome.evaluation_returns)})"

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from multihorizon.training.iterations import Outcome
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, json: str = "the last iteration's metrics and the folder") -> None:
     parser.add_argument("--device", metavar="cpu|gpu", help="where to compute (the fastest that there is)")
-    parser.add_argument("--json", action="store_true", help="the last iteration's metrics and the folder")
+    parser.add_argument("--json", action="store_true", help=json)
 
 
 def use_device(name: str | None) -> None:

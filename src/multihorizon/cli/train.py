@@ -31,7 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--steps", type=whole, help="agent steps of training for each seed, in whole iterations (as suits ENV)"
     )
     parser.add_argument("--training-steps", type=whole, metavar="N", help="of one iteration (Atari: 250,000)")
-    parser.add_argument("--evaluation-steps", type=whole, metavar="N", help="of one; 0: none (Atari: 125,000)")
+    evaluation = "of one iteration; episodes that begin are finished; 0: none (Atari: 125,000)"
+    parser.add_argument("--evaluation-steps", type=whole, metavar="N", help=evaluation)
     parser.add_argument("--seeds", type=int, default=1, help="how many runs train side by side (1)")
     parser.add_argument("--seed", type=int, default=0, help="of the first run (0)")
     parser.add_argument("--envs", type=int, help="environments of each run (Atari: 80 with a GPU, 8 without; else 4)")
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace) -> None:
 
     from multihorizon.agents.presets import preset
     from multihorizon.cli.settings import changed, horizons_from
+    from multihorizon.training.records import read_configuration
     from multihorizon.training.worlds import configured, world
 
     named = preset(options.agent)
@@ -76,7 +78,10 @@ def run(options: argparse.Namespace) -> None:
     named_after = re.sub(r"[^\w.-]+", "-", f"{agent.name}-{chosen.name}-{options.seed}").lstrip(".")
     folder = options.out or Path("runs") / named_after
     if (folder / "config.json").exists():
+        held = read_configuration(folder)
         is_finished = (folder / "weights.npz").exists()
         advice = "it is finished, so" if is_finished else f"go on with it by multihorizon resume {folder}, or"
-        raise InputError(f"{folder} holds a run already; {advice} name another folder with --out")
+        raise InputError(
+            f"{folder} holds a run already, {held.agent.name} in {held.environment}; {advice} name another with --out"
+        )
     running.go(configuration, folder, options.json)

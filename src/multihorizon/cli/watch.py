@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--weights", type=Path, metavar="FILE", help="others than the newest, as RUN/weights-000010.npz"
     )
     parser.add_argument("--fps", type=int, default=15, help="agent steps a second (15)")
-    running.add_arguments(parser)
+    running.add_arguments(parser, "the file, its steps and the return")
 
 
 def run(options: argparse.Namespace) -> None:

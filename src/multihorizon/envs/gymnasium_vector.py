@@ -1,5 +1,6 @@
 """Any Gymnasium environment with discrete actions, by Gymnasium's own vector environment."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -86,10 +87,14 @@ def _made(make: str | Callable[[], gymnasium.Env[Any, Any]], rendered: bool) -> 
     if not isinstance(make, str):
         made = make()
     else:
+        drawn: Any = {"render_mode": "rgb_array"} if rendered else {}  # not all of them know the word
         try:
-            made = gymnasium.make(make, render_mode="rgb_array" if rendered else None)
-        except (gymnasium.error.Error, ImportError, TypeError) as problem:
-            raise InputError(f"Gymnasium cannot make '{make}': {problem}") from None
+            with warnings.catch_warnings():
+                if rendered:  # what Gymnasium warns of is said below, where it matters
+                    warnings.simplefilter("ignore")
+                made = gymnasium.make(make, **drawn)
+        except (gymnasium.error.Error, ImportError, TypeError, AssertionError) as problem:
+            raise InputError(f"Gymnasium cannot {'draw' if rendered else 'make'} '{make}': {problem}") from None
     if isinstance(made.observation_space, gymnasium.spaces.Discrete):
         return gymnasium.wrappers.FlattenObservation(made)  # one-hot
     return made

@@ -180,7 +180,7 @@ def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) ->
     earned, speed = [_mean(done[-1]["evaluation_returns"]) if done else None], Speed()
 
     def report(progress: Progress) -> None:
-        if progress.evaluating:
+        if progress.evaluated:
             return
         evaluated = earned[0] is not None
         returns = earned[0] if evaluated else _mean(progress.returns)

@@ -290,7 +290,7 @@ class HostTrainer:
             if now - reported > SECONDS_BETWEEN_REPORTS:
                 speed = (all_played - played) / (now - reported)
                 returns, epsilon = ratios(count.returns, count.ended), self.agent.epsilon.evaluation
-                report(Progress(trained, returns, None, epsilon, speed, evaluating=True))
+                report(Progress(trained, returns, None, epsilon, speed, (all_played, int(count.ended.sum()))))
                 reported, played = now, all_played
         return count
 

@@ -100,7 +100,7 @@ class Progress:
     loss: float | None  # mean over heads, updates and seeds of this iteration
     epsilon: float
     steps_per_second: float  # of all seeds together
-    evaluating: bool = False  # after the training; returns and speed are the evaluation's
+    evaluated: tuple[int, int] | None = None  # steps and episodes: then returns and speed are the evaluation's too
 
 
 @dataclass(frozen=True)

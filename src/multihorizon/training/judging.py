@@ -37,7 +37,8 @@ def _parameters(trainer: Trainer, weights: Path) -> PyTree[Array]:
     except FileNotFoundError:
         raise
     except (KeyError, ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as problem:
-        raise InputError(f"{weights} does not hold the weights of this run: {problem}") from None
+        why = "it is no .npz file" if "pickle" in str(problem) else problem  # NumPy would advise to trust it
+        raise InputError(f"{weights} does not hold the weights of this run: {why}") from None
 
 
 @dataclass(frozen=True)

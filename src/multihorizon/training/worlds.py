@@ -180,6 +180,8 @@ def configured(
     steps = default.steps if steps is None else steps
     if steps <= agent.warm_up_steps:  # before a folder is made for them
         raise InputError(f"--steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}")
+    if environments is not None:
+        at_least("--envs", environments, 1)
     if evaluation_steps is not None:
         at_least("--evaluation-steps", evaluation_steps, 0)
     if training_steps is None:  # as many as are usual, or a little fewer where that makes no remainder
