@@ -31,8 +31,8 @@ def run(options: argparse.Namespace) -> None:
     agents = [foraging.rainbow(0.99), foraging.hyper_rainbow()]
     found = []
     for agent in agents:
-        with training_progress(agent.name, options.steps) as (report, _):
-            found.append(foraging.forage(agent, options.steps, options.seed, report))
+        with training_progress(agent.name, options.steps) as told:
+            found.append(foraging.forage(agent, options.steps, options.seed, *told))
     best = foraging.best_choice()
     if options.json:
         listed = {f.agent: {"meals": f.meals.tolist(), "earned": f.earned.tolist()} for f in found}

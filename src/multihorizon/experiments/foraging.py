@@ -1,5 +1,6 @@
 """Rainbow and Hyper-Rainbow forage: learned without hazard, judged by what they earn undiscounted under it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import jax
@@ -17,7 +18,7 @@ from multihorizon.envs.hazard import Hazard
 from multihorizon.mdp import action_values, optimal_control
 from multihorizon.training.device_loop import DeviceTrainer
 from multihorizon.training.evaluation import play_episodes
-from multihorizon.training.iterations import Report, Schedule
+from multihorizon.training.iterations import Outcome, Report, Schedule
 from multihorizon.training.run import train
 from multihorizon.training.worlds import world
 
@@ -47,11 +48,17 @@ class Forager:
     standard_error: float  # of the mean over all seeds' episodes
 
 
-def forage(agent: Agent, steps: int, seed: int = 0, report: Report = lambda progress: None) -> Forager:
+def forage(
+    agent: Agent,
+    steps: int,
+    seed: int = 0,
+    report: Report = lambda progress: None,
+    finished: Callable[[Outcome], None] = lambda outcome: None,
+) -> Forager:
     world_ = Foraging().environment()
     schedule = Schedule(iterations=1, training_steps=steps, evaluation_steps=0)
     trainer = DeviceTrainer(agent, world_, world("foraging").torso, schedule, SEEDS, ENVIRONMENTS)
-    trained = train(trainer, seed, report)
+    trained = train(trainer, seed, report, finished)
     keys = jax.random.split(jax.random.key(seed), SEEDS)
     play = jax.jit(
         jax.vmap(
