@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
-from multihorizon.cli import main
+from multihorizon.cli import games, main
 
 
 def test_agents_are_listed_with_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,10 +35,13 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     configuration = json.loads((tmp_path / "a/config.json").read_text())
     assert (configuration["agent"]["n_steps"], configuration["agent"]["epsilon"]["final"]) == (2, 0.2)
     assert (configuration["seed"], configuration["seeds"]) == (0, 2)
+    assert configuration["versions"].keys() >= {"jax", "gymnasium", "ale-py"}
+    assert configuration["versions"]["device"].endswith("CPU")
+    assert configuration["versions"]["device"] in shown.out
     assert len((tmp_path / "a/metrics.jsonl").read_text().splitlines()) == 10
     assert (tmp_path / "a/weights.npz").exists()
     assert main(line.split()) == 2
-    assert "holds a run already" in capsys.readouterr().err
+    assert "holds a run already, multi-dqn in foraging; it is finished" in capsys.readouterr().err
     assert main(["resume", f"{tmp_path}/a"]) == 2
     assert "is finished" in capsys.readouterr().err
     assert main(["evaluate", f"{tmp_path}/a", "--steps", "100", "--json"]) == 0
@@ -120,6 +125,38 @@ def test_bad_input_is_one_line_and_status_2(
     said = capsys.readouterr().err.strip()
     assert words in said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "said"),
+    [
+        (jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory\n at somewhere"), 2, "too little memory"),
+        (MemoryError(), 2, "more memory than there is"),
+        (OSError(28, "No space left on device", "metrics.jsonl"), 2, "metrics.jsonl: No space left on device"),
+        (KeyboardInterrupt("resume goes on"), 130, "multihorizon: interrupted: resume goes on"),
+        (KeyboardInterrupt(), 130, "multihorizon: interrupted"),
+    ],
+)
+def test_what_a_machine_or_a_person_stops_is_one_line(
+    problem: BaseException, status: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(options: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr(games, "run", stopped)
+    assert main(["games"]) == status
+    told = capsys.readouterr().err.strip()
+    assert said in told
+    assert "\n" not in told
+
+
+def test_our_own_faults_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(options: Any) -> None:
+        raise jax.errors.JaxRuntimeError("INTERNAL: no idea")
+
+    monkeypatch.setattr(games, "run", fails)
+    with pytest.raises(jax.errors.JaxRuntimeError):
+        main(["games"])
 
 
 def test_horizons_of_ones_own_come_from_discount(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -206,6 +206,17 @@ def test_evaluation_finishes_what_it_begins() -> None:
     assert steps >= 50
 
 
+def test_evaluation_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_loop, "SECONDS_BETWEEN_REPORTS", 0.0)
+    trainer, told = trainer_of(small()), []
+    count = trainer.evaluate(trainer.init(0).learner.parameters, 0, 0, 50, told.append)
+    far = [progress.evaluated for progress in told]
+    assert far == sorted(far)
+    assert far[0] == (3, 0)  # a step of each
+    assert far[-1] == (count.steps[0], count.ended[0])
+    assert told[-1].returns == [pytest.approx(count.returns[0] / count.ended[0])]
+
+
 def test_evaluation_ends_even_where_episodes_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     class Endless(Scripted):
         def reset(self, seeds: np.ndarray) -> np.ndarray:

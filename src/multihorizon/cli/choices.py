@@ -3,7 +3,6 @@
 import argparse
 import runpy
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,14 +169,3 @@ def guarded(place: str, call: Callable[..., Any], *arguments: Any) -> Any:
         how = "" if isinstance(problem, InputError) else f" failed with {type(problem).__name__}"
         said = str(problem).replace("\n", " ")
         raise InputError(f"{place}{how}: {said}") from None
-
-
-def whole(text: str) -> int:
-    """A whole number, also as 1e6."""
-    try:
-        return int(text)
-    except ValueError:
-        with suppress(ValueError, OverflowError):
-            if float(text) == int(float(text)):
-                return int(float(text))
-    raise argparse.ArgumentTypeError(f"'{text}' is no whole number, such as 1000000 or 1e6")

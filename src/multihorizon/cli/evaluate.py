@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multihorizon.cli import running
-from multihorizon.cli.choices import whole
 from multihorizon.errors import at_least
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ that began are finished.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a run")
-    parser.add_argument("--steps", type=whole, default=125_000, help="of all environments together (125,000)")
+    parser.add_argument("--steps", type=running.whole, default=125_000, help="of all environments together (125,000)")
     parser.add_argument("--seed", type=int, default=1_000_000, help="of the episodes (1,000,000)")
     parser.add_argument(
         "--weights", type=Path, metavar="FILE", help="others than the newest, as RUN/weights-000010.npz"

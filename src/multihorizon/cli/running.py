@@ -1,7 +1,7 @@
-"""What `train` and `resume` share: a run in its folder, its progress on the terminal."""
+"""What the commands on runs share: their options, and for `train` and `resume` a run in its folder as it goes."""
 
 import argparse
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser, json: str = "the last iteration's metrics and the folder") -> None:
     parser.add_argument("--device", metavar="cpu|gpu", help="where to compute (the fastest that there is)")
     parser.add_argument("--json", action="store_true", help=json)
+
+
+def whole(text: str) -> int:
+    """A whole number, also as 1e6."""
+    try:
+        return int(text)
+    except ValueError:
+        with suppress(ValueError, OverflowError):
+            if float(text) == int(float(text)):
+                return int(float(text))
+    raise argparse.ArgumentTypeError(f"'{text}' is no whole number, such as 1000000 or 1e6")
 
 
 def use_device(name: str | None) -> None:

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 from multihorizon.cli import running
-from multihorizon.cli.choices import whole
 from multihorizon.errors import InputError
 
 SUMMARY = "trains an agent in an environment: multihorizon train multi-rainbow --env atari/Seaquest"
@@ -28,11 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", metavar="AGENT", help="one of multihorizon agents")
     parser.add_argument("--env", required=True, metavar="ENV", help="an environment: see below")
     parser.add_argument(
-        "--steps", type=whole, help="agent steps of training for each seed, in whole iterations (as suits ENV)"
+        "--steps", type=running.whole, help="agent steps of training for each seed, in whole iterations (as suits ENV)"
     )
-    parser.add_argument("--training-steps", type=whole, metavar="N", help="of one iteration (Atari: 250,000)")
+    parser.add_argument("--training-steps", type=running.whole, metavar="N", help="of one iteration (Atari: 250,000)")
     evaluation = "of one iteration; episodes that begin are finished; 0: none (Atari: 125,000)"
-    parser.add_argument("--evaluation-steps", type=whole, metavar="N", help=evaluation)
+    parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help=evaluation)
     parser.add_argument("--seeds", type=int, default=1, help="how many runs train side by side (1)")
     parser.add_argument("--seed", type=int, default=0, help="of the first run (0)")
     parser.add_argument("--envs", type=int, help="environments of each run (Atari: 80 with a GPU, 8 without; else 4)")

@@ -17,7 +17,7 @@ each horizon's value of the action taken, with the one that the agent acts by.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a run")
     parser.add_argument("--out", type=Path, metavar="FILE", help="an .mp4 or .gif (RUN/episode.mp4)")
-    parser.add_argument("--steps", type=int, default=2_000, help="the most that are shown (2,000)")
+    parser.add_argument("--steps", type=running.whole, default=2_000, help="the most that are shown (2,000)")
     parser.add_argument("--seed", type=int, default=1_000_000, help="of the episode (1,000,000)")
     parser.add_argument("--of-seed", type=int, metavar="S", help="which of several runs side by side (the first)")
     parser.add_argument(

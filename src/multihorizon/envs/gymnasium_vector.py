@@ -42,9 +42,9 @@ class Gymnasium:
                 f"images must be [height width channels], but those of {name} are {shape}, channels first; "
                 "gymnasium.wrappers.TransformObservation can move them last"
             )
-        self._is_grey = len(shape) == 2 and observed.dtype == np.uint8
+        is_grey = len(shape) == 2 and observed.dtype == np.uint8
         self.most_steps = getattr(self._environments.envs[0].spec, "max_episode_steps", None) or 0
-        self.frame_shape = (*shape, 1) if self._is_grey else shape
+        self.frame_shape = (*shape, 1) if is_grey else shape
         self.frame_dtype = "uint8" if observed.dtype == np.uint8 else "float32"
         self._sent: Any = None
 

@@ -127,14 +127,7 @@ class DeviceTrainer:
         whole = time.perf_counter() - begun
         return training, outcome_of(self, iteration, training.tally, training.episodes, evaluated, trained, whole)
 
-    def evaluate(
-        self,
-        parameters: PyTree[Array],
-        iteration: int,
-        seed: int,
-        steps: int,
-        report: Report = lambda progress: None,  # which has nothing to say: one program plays them all
-    ) -> Episodes:
+    def evaluate(self, parameters: PyTree[Array], iteration: int, seed: int, steps: int) -> Episodes:
         return self._evaluate(parameters, evaluation_keys(seed, self.seeds, iteration), jnp.asarray(steps))
 
     def _evaluate_one(self, parameters: PyTree[Array], key: Key[Array, ""], steps: Int[Array, ""]) -> Episodes:

@@ -42,12 +42,5 @@ class JudgedElsewhere:
         )
         return training, judged
 
-    def evaluate(
-        self,
-        parameters: PyTree[Array],
-        iteration: int,
-        seed: int,
-        steps: int,
-        report: Report = lambda progress: None,  # which has nothing to say: one program plays them all
-    ) -> Episodes:
-        return self._judge.evaluate(parameters, iteration, seed, steps, report)
+    def evaluate(self, parameters: PyTree[Array], iteration: int, seed: int, steps: int) -> Episodes:
+        return self._judge.evaluate(parameters, iteration, seed, steps)

@@ -14,6 +14,7 @@ from multihorizon.envs.environment import Environment
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, one_of
 from multihorizon.training.configuration import Configuration
+from multihorizon.training.host_loop import HostTrainer
 from multihorizon.training.iterations import Report, Trainer
 from multihorizon.training.records import load_weights
 from multihorizon.training.streams import follow
@@ -25,7 +26,11 @@ def evaluate_run(
 ) -> tuple[list[int], list[float]]:
     """Episodes and their mean return, by seed of the run."""
     with made(replace(configuration, environments=1)) as trainer:
-        played = trainer.evaluate(_parameters(trainer, weights), 0, seed, steps, report)
+        given = (_parameters(trainer, weights), 0, seed, steps)
+        if isinstance(trainer, HostTrainer):
+            played: Any = trainer.evaluate(*given, report)
+        else:  # in one program, which has nothing to tell before its end
+            played = trainer.evaluate(*given)
     ended = np.asarray(played.ended)
     return ended.tolist(), (np.asarray(played.returns) / np.maximum(ended, 1)).tolist()
 

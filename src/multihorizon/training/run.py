@@ -64,7 +64,7 @@ def record(
     elif read_metrics(folder):
         warn(f"{folder} has no checkpoint yet, so that it begins anew; see --checkpoint-minutes")
     records.rewind(first)
-    saved = time.monotonic()
+    saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
     try:
         for state, outcome in iterations(trainer, configuration.seed, report, restored, first):
@@ -79,10 +79,10 @@ def record(
             due = time.monotonic() - saved >= 60 * configuration.checkpoint_minutes
             if due and done % trainer.whole_every == 0 and done < trainer.schedule.iterations:
                 checkpoints.save(state, done)
-                saved, first = time.monotonic(), done
+                saved, checkpointed = time.monotonic(), done
             last = state
     except KeyboardInterrupt:
-        raise Interrupted(_left_behind(folder, first)) from None
+        raise KeyboardInterrupt(_left_behind(folder, checkpointed)) from None
     except NotFinite as problem:
         kept = records.weights(problem.parameters, "-last-good")
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
@@ -90,10 +90,6 @@ def record(
         records.weights(last.learner.parameters)
     checkpoints.remove()
     records.forget_latest()
-
-
-class Interrupted(KeyboardInterrupt):
-    """With what is left of the run."""
 
 
 def _left_behind(folder: Path, iterations: int) -> str:
