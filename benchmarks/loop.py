@@ -1,6 +1,6 @@
 """The whole training loop in Atari: frames a second, by seeds and environments.
 
-    python benchmarks/loop.py --seeds 1 3 --envs 80 --out results/speed/loop.json
+    python benchmarks/loop.py --dtype bfloat16 --seeds 1 3 --out results/speed/loop.json
 
 Environments, copies to the device, replay, one update for every four agent steps: everything but evaluation.
 `--dopamine STEPS` also runs Dopamine's JAX Rainbow in the same process, with its own environment; how to install it is
@@ -47,23 +47,15 @@ class Clock:
         return timing
 
     def watch(self, trainer: HostTrainer) -> None:
-        """The host's turn: it receives, waits until the last updates are handed to the device, hands over the step,
-        fetches the actions that come of it, and sends them. Updates are handed over by another thread."""
+        """The host's turn: it receives what a group did, hands it and the updates that it earned over to the device,
+        waits for the actions, and sends them."""
         watched: Any = trainer
         for group in range(trainer.groups):
             world = watched.world(TRAINING, group)
             world.receive = self.timed("waiting for environments", world.receive)
-            world.send = self.timed("sending actions", world.send)
         watched._store = self.timed("handing over a step", watched._store)
-        watched._update = self.timed("handing over updates, another thread", watched._update)
-        submit = watched._teacher.submit
-
-        def submitted(*given: Any) -> Any:
-            future = submit(*given)
-            future.result = self.timed("waiting until updates are handed over", future.result)
-            return future
-
-        watched._teacher.submit = submitted
+        watched._update = self.timed("handing over updates", watched._update)
+        watched._send = self.timed("waiting for actions, and sending them", watched._send)
 
 
 def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str, Any]:
@@ -129,7 +121,7 @@ def main() -> None:
     parser.add_argument("--game", default="Seaquest")
     parser.add_argument("--agent", default="multi-rainbow")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--envs", type=int, nargs="+", default=[80])
+    parser.add_argument("--envs", type=int, nargs="+", help="if not as many as are usual")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--warm-up", type=int, default=20_000)
     parser.add_argument("--steps", type=int, default=150_000, help="while learning, for each seed")
@@ -143,7 +135,7 @@ def main() -> None:
     print("| agent | seeds | envs | actions | steps/s before learning | frames/s | waiting for environments |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for seeds in options.seeds:
-        for environments in options.envs:
+        for environments in options.envs or [world(f"atari/{options.game}").environments]:
             one = ours(options, seeds, environments)
             found["ours"].append(one)
             before = one["steps_per_second_before_learning"]

@@ -112,7 +112,7 @@ def microseconds(
     dtype: str,
     frames: int = 1_000_000,
     form: str = "graph",
-    updates: int = 10,
+    updates: int = 20,
     convolve: str = "plain",
     adam: str = "traced",
     autotune: bool = True,
@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--convolves", nargs="+", choices=CONVOLVES, default=CONVOLVES)
     parser.add_argument("--adams", nargs="+", choices=ADAMS, default=ADAMS)
     parser.add_argument("--frames", type=int, default=1_000_000)
-    parser.add_argument("--updates", type=int, default=10, help="in one graph")
+    parser.add_argument("--updates", type=int, default=20, help="in one graph")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--check", action="store_true", help="compare with Learner instead, in every way asked for")
     parser.add_argument("--device", default="cpu", help="to check on")

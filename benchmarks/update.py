@@ -31,9 +31,9 @@ from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.discounting import hazard, paper_grid, single
 from multihorizon.files import write_json
-from multihorizon.training.compiling import compiled
+from multihorizon.training.compiling import compiled, updates
 
-UPDATES = 10  # in one program
+UPDATES = 20  # in one program, as with 160 environments
 
 
 class Subject:
@@ -73,7 +73,7 @@ class Subject:
             state, replay, metrics = self.learner.learn(self.shape, *carry, key)
             return (state, replay), metrics.losses
 
-        return jax.lax.scan(one, held, jax.random.split(key, UPDATES))
+        return updates(one, held, jax.random.split(key, UPDATES))
 
     def run(self, times: int) -> None:
         keys = jax.random.split(jax.random.key(1), self.learner_seeds)
@@ -119,10 +119,10 @@ def profile(subject: Subject, folder: Path) -> None:
         if event.get("ph") == "X" and (event["pid"], event["tid"]) in threads:
             total[event["name"]] += event["dur"]
             count[event["name"]] += 1
-    updates = 3 * UPDATES
-    print(f"kernels: {sum(count.values()) / updates:.0f} an update, {sum(total.values()) / updates:.0f} µs busy")
+    made = 3 * UPDATES
+    print(f"kernels: {sum(count.values()) / made:.0f} an update, {sum(total.values()) / made:.0f} µs busy")
     for name, duration in total.most_common(60):
-        print(f"{duration / updates:8.2f} µs {count[name] / updates:5.1f} × {name[:90]}")
+        print(f"{duration / made:8.2f} µs {count[name] / made:5.1f} × {name[:90]}")
 
 
 USUAL = {"heads": 10, "actions": 18, "seeds": 1, "dtype": "bfloat16"}

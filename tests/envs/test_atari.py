@@ -1,13 +1,16 @@
 """Atari against Gymnasium's own preprocessing and against the bare emulator."""
 
+import os
+
 import ale_py
 import cv2
 import gymnasium
+import jax
 import numpy as np
 import pytest
 from scipy import stats
 
-from multihorizon.envs.atari import GAMES, STICKY, Atari, rom_name
+from multihorizon.envs.atari import GAMES, STICKY, SWITCH, Atari, rom_name
 from multihorizon.envs.vector import VectorEnvironment
 
 gymnasium.register_envs(ale_py)
@@ -120,3 +123,21 @@ def test_bad_input_is_said_in_words() -> None:
             ours.send(np.array([action]))
     with pytest.raises(ValueError, match="sticky"):
         Atari("Pong", 1, sticky=1.5)
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="Linux alone knows threads that give way")
+@pytest.mark.parametrize(
+    ("backend", "switch", "give_way"), [("gpu", "on", True), ("gpu", "off", False), ("cpu", "on", False)]
+)
+def test_emulators_give_way_where_a_gpu_learns(
+    backend: str, switch: str, give_way: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    monkeypatch.setenv(SWITCH, switch)
+    before = set(os.listdir("/proc/self/task"))
+    made = Atari("Pong", 2, threads=2)
+    started = set(os.listdir("/proc/self/task")) - before
+    assert len(started) >= 2
+    assert {os.sched_getscheduler(int(thread)) for thread in started} == {os.SCHED_IDLE if give_way else os.SCHED_OTHER}
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER  # this one is as it was
+    made.close()

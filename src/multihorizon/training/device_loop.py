@@ -18,7 +18,7 @@ from multihorizon.agents.presets import Agent
 from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.envs.environment import Environment
 from multihorizon.errors import at_least
-from multihorizon.training.compiling import compiled
+from multihorizon.training.compiling import compiled, updates
 from multihorizon.training.evaluation import play_episodes
 from multihorizon.training.iterations import (
     MOST_EVALUATION_STEPS,
@@ -151,8 +151,8 @@ class DeviceTrainer:
             training = self._play(training, index * self.pace.steps)
             if not learning:
                 return training
-            updates = (index - self.pace.warm_up) * self.pace.updates + jnp.arange(self.pace.updates)
-            return jax.lax.scan(self._learn, training, updates)[0]
+            first = (index - self.pace.warm_up) * self.pace.updates
+            return updates(self._learn, training, first + jnp.arange(self.pace.updates))[0]
 
         return jax.lax.fori_loop(first, first + count, one, training)
 

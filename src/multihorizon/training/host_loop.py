@@ -10,7 +10,6 @@ every few iterations all begin new episodes, and those under way are cut off the
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -86,8 +85,6 @@ class HostTrainer:
         self.evaluation_environments = at_least("the number of evaluation environments", evaluation_environments, 1)
         self._worlds: dict[tuple[int, int], VectorEnvironment] = {}
         self._running: Running | None = None
-        # Handing a thousand kernels to a GPU takes milliseconds, in which the environments should not wait.
-        self._teacher = ThreadPoolExecutor(1)
         world = make(1)  # to look at: all of them take their time, and may be too many
         world.close()
         self.frame_shape = tuple(world.frame_shape)
@@ -122,7 +119,6 @@ class HostTrainer:
         for world in self._worlds.values():
             world.close()
         self._worlds.clear()
-        self._teacher.shutdown()
 
     def init(self, seed: int) -> Training:
         keys = jax.vmap(jax.random.key)(jnp.arange(seed, seed + self.seeds))
@@ -153,41 +149,31 @@ class HostTrainer:
         step = first * self.pace.steps
         ends = (iteration + 1) % self.whole_every == 0 or iteration + 1 == self.schedule.iterations
         training, streams, count = self._under_way(training, iteration, seed, step)
-        for world, chosen in zip(worlds[:turns], streams, strict=False):  # only those that have a turn
-            world.send(np.asarray(chosen.actions).reshape(-1))
-        learning: Future[Training] | None = None
+        for group in range(min(self.groups, turns)):  # only those that have a turn
+            self._send(group, streams[group])
         good = good_copy(training.learner.parameters)
         reported, reported_turn = time.perf_counter(), 0
         for turn in range(turns):
             group, is_last = turn % self.groups, turn + self.groups >= turns
             cuts = is_last and ends
             moves = worlds[group].receive()
-            if learning is not None:
-                training, learning = learning.result(), None
             step += self.at_once
             training, streams[group] = self._store(training, streams[group], moves, count, step, group, cuts)
             cycle, place = divmod(turn, self.pace.rows)
             if place == self.pace.rows - 1 and first + cycle >= learns_from:
-                if self.overlaps:
-                    learning = self._teacher.submit(self._update, training, first + cycle)
-                else:
-                    training = self._update(training, first + cycle)
+                training = self._update(training, first + cycle)
             if not self.overlaps:
                 training, streams[group] = self._choose(training, streams[group], step)
-            if not is_last:  # waits for the actions, not for the updates
-                worlds[group].send(np.asarray(streams[group].actions).reshape(-1))
+            if not is_last:
+                self._send(group, streams[group])
             now = time.perf_counter()
             if now - reported > SECONDS_BETWEEN_REPORTS:
-                if learning is not None:
-                    training, learning = learning.result(), None
                 check_finite(training.tally, good)
                 good = good_copy(training.learner.parameters, good)
                 speed = (turn + 1 - reported_turn) * self.at_once * self.seeds / (now - reported)
                 epsilon = float(self.agent.epsilon.at(jnp.asarray(step), self.agent.warm_up_steps))
                 report(Progress(step, ratios(count.returns, count.ended), mean_loss(training.tally), epsilon, speed))
                 reported, reported_turn = time.perf_counter(), turn + 1
-        if learning is not None:
-            training = learning.result()
         check_finite(training.tally, good)
         self._running = None if ends else Running(iteration + 1, streams, count)
         return training, count
@@ -222,6 +208,10 @@ class HostTrainer:
         choose = self.programs.wander if step < self.agent.warm_up_steps else self.programs.act
         key, streams = choose(training.learner.computed_with, training.key, streams, np.int32(step))
         return training._replace(key=key), streams
+
+    def _send(self, group: int, streams: Streams) -> None:
+        """Waits for a group's actions, not for the updates that were handed over after them."""
+        self.world(TRAINING, group).send(np.asarray(streams.actions).reshape(-1))
 
     def _update(self, training: Training, cycle: int) -> Training:
         """The updates that a cycle has earned."""

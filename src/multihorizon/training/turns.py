@@ -11,7 +11,7 @@ from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner, LearnerState
 from multihorizon.agents.presets import Agent
 from multihorizon.agents.replay import GOES_ON, Replay, ReplayShape, Rows
-from multihorizon.training.compiling import compiled
+from multihorizon.training.compiling import compiled, updates
 from multihorizon.training.iterations import Tally
 from multihorizon.training.streams import follow
 
@@ -104,7 +104,7 @@ class Programs:
 
         if self.updates_at_once == 1:
             return one(training, update)[0]
-        return jax.lax.scan(one, training, update + jnp.arange(self.updates_at_once))[0]
+        return updates(one, training, update + jnp.arange(self.updates_at_once))[0]
 
     def _play_one(
         self, parameters: PyTree[Array], key: Key[Array, ""], row: Int[Array, ""], stacks: Array
