@@ -96,29 +96,34 @@ def microseconds(subject: Subject, rounds: int = 5, times: int = 20) -> float:
     return 1e6 * float(np.median(taken))
 
 
-def profile(subject: Subject, folder: Path) -> None:
-    subject.run(3)
-    with jax.profiler.trace(str(folder)):
-        subject.run(3)
+def kernels(folder: Path) -> list[dict[str, Any]]:
+    """The kernels of a profile, in the order in which they began."""
     path = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)[0]
     with gzip.open(path) as file:
         events = json.load(file)["traceEvents"]
-    text = (
-        subject.run_.lower(subject.held, jax.random.split(jax.random.key(1), subject.learner_seeds)).compile().as_text()
-    )
-    (folder / "program.txt").write_text(text)
     devices = {e["pid"] for e in events if e.get("name") == "process_name" and "GPU" in e["args"]["name"]}
     threads = {
         (e["pid"], e["tid"])
         for e in events
         if e.get("name") == "thread_name" and e["pid"] in devices and "Stream" in e["args"]["name"]
     }
+    found = [e for e in events if e.get("ph") == "X" and (e["pid"], e["tid"]) in threads]
+    return sorted(found, key=lambda e: float(e["ts"]))
+
+
+def profile(subject: Subject, folder: Path) -> None:
+    subject.run(3)
+    with jax.profiler.trace(str(folder)):
+        subject.run(3)
+    text = (
+        subject.run_.lower(subject.held, jax.random.split(jax.random.key(1), subject.learner_seeds)).compile().as_text()
+    )
+    (folder / "program.txt").write_text(text)
     total: collections.Counter[str] = collections.Counter()
     count: collections.Counter[str] = collections.Counter()
-    for event in events:
-        if event.get("ph") == "X" and (event["pid"], event["tid"]) in threads:
-            total[event["name"]] += event["dur"]
-            count[event["name"]] += 1
+    for event in kernels(folder):
+        total[event["name"]] += event["dur"]
+        count[event["name"]] += 1
     made = 3 * UPDATES
     print(f"kernels: {sum(count.values()) / made:.0f} an update, {sum(total.values()) / made:.0f} µs busy")
     for name, duration in total.most_common(60):

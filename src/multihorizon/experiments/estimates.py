@@ -30,7 +30,7 @@ RATES = {
         "minatar/breakout": Rate(9_400, 94_000),
         "minatar/asterix": Rate(5_800, 58_000),
         "minatar": Rate(5_300, 53_000),
-        "atari": Rate(12_700, 16_500),
+        "atari": Rate(14_900, 19_500),
         "": Rate(5_300, 53_000),
     },
     "cpu": {

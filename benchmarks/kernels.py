@@ -1,0 +1,66 @@
+"""What the device does in a few updates, kernel by kernel, drawn from a profile of `update.py`.
+
+python benchmarks/update.py --only 0 --profile FOLDER --out update.json
+python benchmarks/kernels.py FOLDER --out results/speed
+"""
+
+import argparse
+import re
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from timeline import Spans, merged
+from update import kernels
+
+from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, canvas, save, styled
+
+DRAWS = "_draw_kernel"  # with it an update begins
+KINDS = {
+    "replay": (GREEN, "_draw_kernel|_write_kernel"),
+    "convolutions": (BLUE, "_forward_kernel|_image_kernel|_weight_kernel"),
+    "matrix products": (BLUE, "nvjet|cublas|gemm"),
+    "Adam, large matrices": (ORANGE, "loop_add_convert_fusion"),
+    "all else": (GREY, ""),
+}
+
+
+@styled
+def draw(lanes: dict[str, Spans], begins: list[float], first: float, last: float) -> Figure:
+    figure, (axes,) = canvas(11, 0.5 * len(lanes) + 1.3)
+    for place, (kind, spans) in enumerate(reversed(lanes.items())):
+        shown = [(a - first, b - a) for a, b in spans if b > first and a < last]
+        axes.broken_barh(shown, (place - 0.38, 0.76), color=KINDS[kind][0], lw=0)
+    for begun in begins:
+        if first <= begun < last:
+            axes.axvline(begun - first, color="black", lw=0.8, ls=":")
+    axes.set_yticks(range(len(lanes)), list(reversed(lanes)))
+    axes.set_xlim(0, last - first)
+    axes.set_xlabel("microseconds; dotted: an update draws its batch")
+    axes.grid(visible=False)
+    return figure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("profile", type=Path, help="the folder that `update.py --profile` wrote")
+    parser.add_argument("--updates", type=int, default=6, help="to draw, from the middle of the profile on")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    events = kernels(options.profile)
+    lanes: dict[str, Spans] = {}
+    for event in events:
+        kind = next(kind for kind, (_, pattern) in KINDS.items() if re.search(pattern, event["name"]))
+        lanes.setdefault(kind, []).append((event["ts"], event["ts"] + event["dur"]))
+    begins = sorted(event["ts"] for event in events if DRAWS in event["name"])
+    middle = len(begins) // 2
+    first, last = begins[middle], begins[middle + options.updates]
+    lanes = {kind: merged(lanes[kind]) for kind in KINDS if kind in lanes}
+    print(f"an update every {(last - first) / options.updates:.0f} µs over {options.updates} of them; busy meanwhile:")
+    for kind, spans in lanes.items():
+        busy = sum(min(b, last) - max(a, first) for a, b in spans if b > first and a < last)
+        print(f"{kind:22} {100 * busy / (last - first):3.0f}%")
+    print(save(draw(lanes, begins, first, last), options.out / "kernels.png"))
+
+
+if __name__ == "__main__":
+    main()
