@@ -25,7 +25,7 @@ from multihorizon.agents.networks import NATURE, Convolve, cast, convolve_for
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import Transition, importance_weights
 from multihorizon.files import write_json
-from multihorizon.training.compiling import compiled
+from multihorizon.training.compiling import compiled, updates
 
 ACTIONS, BATCH, SHAPE = 18, 32, (84, 84, 4)
 BATCHES = 64  # different ones, over and over
@@ -72,14 +72,14 @@ def looks(one: Learner, state: LearnerState, batches: list[Transition], precisio
         return [look(state, given) for given in batches]
 
 
-def updates(one: Learner, count: int) -> Callable[[LearnerState], LearnerState]:
+def many(one: Learner, count: int) -> Callable[[LearnerState], LearnerState]:
     def step(state: LearnerState, number: Any) -> tuple[LearnerState, None]:
         key = jax.random.fold_in(jax.random.key(7), number % BATCHES)
         importance = importance_weights(jax.random.uniform(key, (BATCH,), minval=0.1))
         state, _, _ = one.update(state, batch(key), importance)
         return one.copy_target_if_due(state, number), None
 
-    return compiled(lambda state: jax.lax.scan(step, state, jnp.arange(count))[0])
+    return compiled(lambda state: updates(step, state, jnp.arange(count))[0])
 
 
 def distance(a: Any, b: Any) -> float:
@@ -118,9 +118,9 @@ def main() -> None:
         print(f"{name} | " + " | ".join(f"{w:.1e}" for w in worst.values()), flush=True)
         found[name] = worst
     begun, another = plain.init(key), plain.init(jax.random.key(1))
-    ended = updates(plain, options.updates)(begun).parameters
-    ended_fast = updates(fast, options.updates)(fast.init(key)).parameters
-    ended_otherwise = updates(plain, options.updates)(another).parameters
+    ended = many(plain, options.updates)(begun).parameters
+    ended_fast = many(fast, options.updates)(fast.init(key)).parameters
+    ended_otherwise = many(plain, options.updates)(another).parameters
     found["weights"] = {
         "updates": options.updates,
         "fast from plain": distance(ended_fast, ended),

@@ -6,12 +6,15 @@ python benchmarks/kernels.py FOLDER --out results/speed
 
 import argparse
 import re
+import sys
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 from timeline import Spans, merged
 from update import kernels
 
+from multihorizon.files import write_json
 from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, canvas, save, styled
 
 DRAWS = "_draw_kernel"  # with it an update begins
@@ -46,19 +49,31 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=6, help="to draw, from the middle of the profile on")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    events = kernels(options.profile)
+    try:
+        events = kernels(options.profile)
+    except FileNotFoundError as problem:
+        sys.exit(f"{Path(__file__).name}: {problem}")
     lanes: dict[str, Spans] = {}
     for event in events:
         kind = next(kind for kind, (_, pattern) in KINDS.items() if re.search(pattern, event["name"]))
         lanes.setdefault(kind, []).append((event["ts"], event["ts"] + event["dur"]))
     begins = sorted(event["ts"] for event in events if DRAWS in event["name"])
     middle = len(begins) // 2
+    if not 0 < options.updates < len(begins) - middle:
+        sys.exit(f"{Path(__file__).name}: --updates must lie in [1, {len(begins) - middle - 1}] for this profile")
     first, last = begins[middle], begins[middle + options.updates]
     lanes = {kind: merged(lanes[kind]) for kind in KINDS if kind in lanes}
-    print(f"an update every {(last - first) / options.updates:.0f} µs over {options.updates} of them; busy meanwhile:")
-    for kind, spans in lanes.items():
-        busy = sum(min(b, last) - max(a, first) for a, b in spans if b > first and a < last)
-        print(f"{kind:22} {100 * busy / (last - first):3.0f}%")
+    each = (last - first) / options.updates
+    busy = {
+        kind: sum(min(b, last) - max(a, first) for a, b in spans if b > first and a < last) / options.updates
+        for kind, spans in lanes.items()
+    }
+    gaps = np.diff(begins[middle : middle + options.updates + 1])
+    print(f"| | µs of the {each:.0f} of an update |\n|---|---|")
+    for kind, taken in busy.items():
+        print(f"| {kind} | {taken:.0f} |")
+    found = {"microseconds": each, "between_draws": gaps.tolist(), "busy_microseconds": busy}
+    write_json(options.out / "kernels.json", found)
     print(save(draw(lanes, begins, first, last), options.out / "kernels.png"))
 
 

@@ -9,6 +9,7 @@ said in benchmarks/update_cpu.py.
 
 import argparse
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +21,7 @@ import jax
 import numpy as np
 
 from multihorizon.agents.presets import preset
+from multihorizon.errors import InputError
 from multihorizon.files import write_json
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.host_loop import TRAINING, HostTrainer
@@ -77,6 +79,8 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
             marks.append((time.perf_counter(), progress.step, clock.taken.copy()))
 
     trainer.iterate(trainer.init(0), 0, 0, report)
+    if len(marks) < 2:
+        raise InputError(f"{options.steps} steps are learned from in a few seconds, or less; use more --steps")
     (begun, first, before_it), (ended, last, after_it) = marks[0], marks[-1]
     turns = max(1, (last - first) // trainer.at_once)
     parts = {name: 1e3 * (after_it[name] - before_it[name]) / turns for name in after_it}
@@ -88,7 +92,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
         "environments": environments,
         "actions": trainer.learner.actions,
         "heads": len(agent.horizons),
-        "frames_per_second": FRAMES * float(np.median(learning[SETTLING:])),
+        "frames_per_second": FRAMES * seeds * (last - first) / (ended - begun),
         "share_of_time_waiting_for_environments": parts["waiting for environments"] * turns / 1e3 / (ended - begun),
         "steps_per_second_before_learning": float(np.median(before[1:])) if len(before) > 1 else None,
         "milliseconds_a_turn": {"whole": 1e3 * (ended - begun) / turns} | parts,
@@ -158,4 +162,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as problem:
+        sys.exit(f"{Path(__file__).name}: {problem}")

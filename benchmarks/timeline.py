@@ -2,14 +2,15 @@
 
     python benchmarks/timeline.py --out results/speed
 
-Environments step in groups. A profile of one second gives the spans; its first tenth is drawn, and the shares of
-the whole second are printed and written.
+Environments step in groups; a bar reaches from when their actions are sent until the host takes what came of them. A
+profile of one second gives the spans; a tenth of it is drawn, and the shares of all of it are printed and written.
 """
 
 import argparse
 import glob
 import gzip
 import json
+import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,6 +21,7 @@ import jax
 from matplotlib.figure import Figure
 
 from multihorizon.agents.presets import preset
+from multihorizon.errors import InputError
 from multihorizon.files import write_json
 from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, canvas, save, styled
 from multihorizon.training.configuration import Configuration
@@ -148,14 +150,16 @@ def main() -> None:
     first, last = found["host waits for environments"][0][0], found["host waits for environments"][-1][1]
     inside = {n: [(max(a, first), min(b, last)) for a, b in s if b > first and a < last] for n, s in found.items()}
     shares = {n: sum(b - a for a, b in merged(s)) / (last - first) for n, s in inside.items()}
-    groups = [span for n, s in inside.items() if n.startswith("environments") for span in s]
-    shares["any environments"] = sum(b - a for a, b in merged(groups)) / (last - first)
+    print(f"| | of {last - first:.0f} ms |\n|---|---|")
     for name, share in shares.items():
-        print(f"{name:30} {100 * share:3.0f}% of {last - first:.0f} ms")
+        print(f"| {name} | {100 * share:.0f}% |")
     options.out.mkdir(parents=True, exist_ok=True)
     write_json(options.out / "timeline.json", {"device": jax.devices()[0].device_kind, "shares": shares})
     print(save(draw(found, first + 0.2 * (last - first), min(100.0, (last - first) / 2)), options.out / "timeline.png"))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as problem:
+        sys.exit(f"{Path(__file__).name}: {problem}")

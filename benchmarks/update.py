@@ -98,8 +98,10 @@ def microseconds(subject: Subject, rounds: int = 5, times: int = 20) -> float:
 
 def kernels(folder: Path) -> list[dict[str, Any]]:
     """The kernels of a profile, in the order in which they began."""
-    path = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)[0]
-    with gzip.open(path) as file:
+    paths = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)
+    if not paths:
+        raise FileNotFoundError(f"there is no profile in {folder}")
+    with gzip.open(paths[0]) as file:
         events = json.load(file)["traceEvents"]
     devices = {e["pid"] for e in events if e.get("name") == "process_name" and "GPU" in e["args"]["name"]}
     threads = {
@@ -139,14 +141,14 @@ def row(how: str, case: dict[str, Any], taken: float, usual: float | None) -> st
     return f"| {how} | {sizes} | {taken:.0f} | {f'{taken / usual:.2f}' if usual else '1'} |"
 
 
-def peers() -> Iterator[tuple[str, float]]:
+def peers(frames: int) -> Iterator[tuple[str, float]]:
     """PyTorch's updates of the usual case, for every way of convolving and of compiling."""
     import torch_update
 
     for autotune in (False, True):
         for convolve in ("plain", "products"):
             taken = torch_update.microseconds(
-                USUAL["heads"], USUAL["actions"], USUAL["dtype"], convolve=convolve, autotune=autotune
+                USUAL["heads"], USUAL["actions"], USUAL["dtype"], frames, convolve=convolve, autotune=autotune
             )
             compiled = "compiled and autotuned" if autotune else "compiled"
             yield f"PyTorch, {compiled}, CUDA graph, {convolve} convolutions", taken
@@ -190,7 +192,7 @@ def main() -> None:
             USUAL,
             microseconds(Subject(**USUAL, capacity=options.frames, convolve=Convolve.PLAIN)),
         )
-    for how, taken in peers() if options.torch else []:
+    for how, taken in peers(options.frames) if options.torch else []:
         told(how, USUAL, taken)
 
 

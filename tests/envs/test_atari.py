@@ -1,5 +1,6 @@
 """Atari against Gymnasium's own preprocessing and against the bare emulator."""
 
+import errno
 import os
 
 import ale_py
@@ -140,4 +141,15 @@ def test_emulators_give_way_where_a_gpu_learns(
     assert len(started) >= 2
     assert {os.sched_getscheduler(int(thread)) for thread in started} == {os.SCHED_IDLE if give_way else os.SCHED_OTHER}
     assert os.sched_getscheduler(0) == os.SCHED_OTHER  # this one is as it was
+    made.close()
+
+
+def test_emulators_that_may_not_give_way_play_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*given: object) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(os, "sched_setscheduler", refused, raising=False)
+    made = Atari("Pong", 2)
+    assert made.reset(np.array([0, 1])).shape == (2, 84, 84, 1)
     made.close()

@@ -1,17 +1,19 @@
 """Training in environments on the host: what is stored, when updates come, seeds side by side, evaluation."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from scripted import Scripted
+from scripted import ACTIONS, Scripted
 
 from multihorizon.agents.networks import MlpTorso
 from multihorizon.agents.presets import Adam, Agent, preset
 from multihorizon.agents.replay import FINAL, GOES_ON, TERMINATED, TRUNCATED
 from multihorizon.training import host_loop
+from multihorizon.training.compiling import IN_ONE_GRAPH
 from multihorizon.training.host_loop import HostTrainer
 from multihorizon.training.iterations import NotFinite, Outcome, Schedule, evaluation_keys
 from multihorizon.training.run import train
@@ -148,6 +150,54 @@ def test_the_target_is_copied_every_so_many_steps() -> None:
         np.testing.assert_array_equal(a, b)
     training, _ = after(trainer_of(agent, environments=4, steps=120 + 84))
     assert not np.array_equal(training.learner.parameters["heads.weight"], training.learner.target["heads.weight"])
+
+
+def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, with several in a graph; nine at once, so that target copies, every twenty, also come among them."""
+    monkeypatch.setitem(IN_ONE_GRAPH, "cpu", 4)
+    ends = []
+    for at_once in (False, True):
+        agent = small("multi-rainbow", target_period_steps=80, warm_up_steps=288, replay_capacity=3_000)
+        trainer = trainer_of(agent, environments=72, steps=1_440)
+        trainer.learns_at_once = at_once
+        calls = Counter[str]()
+        for name in ("learn_one", "learn_all", "copy_target"):
+
+            def counted(*given: Any, name: str = name, of: Any = getattr(trainer.programs, name)) -> Any:
+                calls[name] += 1  # noqa: B023 - called before the next trainer comes
+                return of(*given)
+
+            monkeypatch.setattr(trainer.programs, name, counted)
+        training, _ = after(trainer)
+        made = (1_440 - 288) // 4
+        assert calls["learn_one"] + trainer.pace.updates * calls["learn_all"] == made
+        assert calls["copy_target"] == made // 20
+        assert (min(calls["learn_one"], calls["learn_all"]) > 0) == at_once
+        ends.append(training)
+    for a, b in zip(*map(jax.tree.leaves, ((end.learner, end.tally) for end in ends)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(ends[0].replay.actions, ends[1].replay.actions)
+
+
+def test_exploration_falls_with_the_steps_of_all_environments() -> None:
+    """An agent that never learns and would always choose 2: how often it does not is what ε says, which falls from 1 to
+    0 in the 4,000 steps after the first 800."""
+    agent = small(warm_up_steps=800, optimiser=Adam(1e-12, epsilon=1.0))
+    agent = replace(agent, epsilon=replace(agent.epsilon, final=0.0, decay_steps=4_000), replay_capacity=8_000)
+    for environments in (1, 8):
+        trainer = trainer_of(agent, environments, steps=8_000)
+        training = trainer.init(0)
+        bias = training.learner.parameters["heads.bias"].at[:, 2].set(1e3)
+        training = training._replace(
+            learner=training.learner._replace(parameters=training.learner.parameters | {"heads.bias": bias})
+        )
+        trainer.iterate(training, 0, 0, lambda progress: None)
+        sent = np.concatenate([trainer.world(0, group).received for group in range(trainer.groups)], axis=1)
+        others = np.cumsum((sent != 2).sum(axis=1))
+        steps = environments * np.arange(1, len(sent) + 1)
+        random = ACTIONS / (ACTIONS - 1) * others  # of actions chosen at random some are 2
+        for step, expected in ((800, 800), (2_800, 2_300), (4_800, 2_800), (7_900, 2_800)):
+            assert random[np.searchsorted(steps, step)] == pytest.approx(expected, abs=0.06 * expected)
 
 
 def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ SWITCH = "MULTIHORIZON_KERNELS"
 
 def in_use() -> bool:
     """On a GPU, unless the environment variable is `off`: to find out whether they are to blame for something."""
-    return jax.default_backend() == "gpu" and os.environ.get(SWITCH, "on") != "off"
+    return jax.default_backend() == "gpu" and os.environ.get(SWITCH, "on").lower() != "off"
 
 
 def options(**parameters: int) -> dict[str, Any]:

@@ -18,14 +18,14 @@ OPTIONS: dict[str, dict[str, bool | str]] = {
 
 # Updates in one CUDA graph, at most: the next one draws its batch, and its target network looks at it, while Adam still
 # writes the weights of the one before; and a graph takes its time to begin. 172 µs an update instead of 192.
-IN_ONE_GRAPH = 10
+IN_ONE_GRAPH = {"gpu": 10}
 
 
 def updates(one: Callable[[Any, Any], tuple[Any, Any]], held: Any, given: Any) -> tuple[Any, Any]:
     """jax.lax.scan of updates. It stays a loop, of two rounds at least: as a single graph, which would have to change
     whenever the state lies elsewhere in memory, they are slower again."""
     half = jax.tree.leaves(given)[0].shape[0] // 2
-    together = min(IN_ONE_GRAPH, half) if jax.default_backend() == "gpu" else 1
+    together = min(IN_ONE_GRAPH.get(jax.default_backend(), 1), half)
     return jax.lax.scan(one, held, given, unroll=max(1, together))
 
 

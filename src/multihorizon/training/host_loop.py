@@ -2,12 +2,11 @@
 
 Environments step in turns: one half of them, while what came of the other half's steps is stored and its next actions
 are chosen. An odd number steps all at once, and so do all where the CPU has to learn as well. The updates that a turn
-has earned are handed to the device after its actions, so that environments and device never wait for each other. With
-one environment they come before the next action, as in the paper. The environments' state cannot be saved, so that
+has earned are handed to the device after its actions are chosen, and made while the environments step. With one
+environment they come before the next action, as in the paper. The environments' state cannot be saved, so that
 every few iterations all begin new episodes, and those under way are cut off there, as by a time limit.
 """
 
-import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -94,9 +93,7 @@ class HostTrainer:
         observed = (*self.frame_shape[:-1], self.frame_shape[-1] * world.stack)
         convolve = convolve_for(in_loop=seeds > 1)
         self.learner = Learner(agent, world.actions, observed, torso, convolve)
-        # As many updates in one program as lie between two moments at which the target network may have to be copied.
-        # On a CPU just one: inside a loop XLA's convolutions would have no threads.
-        self.updates_at_once = 1 if on_cpu else math.gcd(self.pace.updates, self.learner.target_period_updates)
+        self.learns_at_once = not on_cpu  # inside a loop XLA's convolutions would have no threads there
         self.shape = ReplayShape(
             agent.replay_capacity,
             environments,
@@ -106,7 +103,7 @@ class HostTrainer:
             agent.n_steps,
             agent.batch,
         )
-        self.programs = Programs(agent, self.learner, self.shape, self.updates_at_once)
+        self.programs = Programs(agent, self.learner, self.shape, self.pace.updates)
 
     def world(self, phase: int, group: int = 0) -> VectorEnvironment:
         """The environments of all seeds, made when they are first needed."""
@@ -210,15 +207,18 @@ class HostTrainer:
         return training._replace(key=key), streams
 
     def _send(self, group: int, streams: Streams) -> None:
-        """Waits for a group's actions, not for the updates that were handed over after them."""
+        """Waits for a group's actions, and so for the updates before them, but not for those handed over after them."""
         self.world(TRAINING, group).send(np.asarray(streams.actions).reshape(-1))
 
     def _update(self, training: Training, cycle: int) -> Training:
-        """The updates that a cycle has earned."""
-        update = (cycle - self.pace.warm_up) * self.pace.updates
-        for done in range(0, self.pace.updates, self.updates_at_once):
-            training = self.programs.learn(training, np.int32(update + done))
-            if (update + done + self.updates_at_once) % self.learner.target_period_updates == 0:
+        """The updates that a cycle has earned, as one program unless the target is to be copied between two of them."""
+        count, period = self.pace.updates, self.learner.target_period_updates
+        first = (cycle - self.pace.warm_up) * count
+        in_one = self.learns_at_once and first % period + count <= period
+        learn, at_once = (self.programs.learn_all, count) if in_one else (self.programs.learn_one, 1)
+        for update in range(first, first + count, at_once):
+            training = learn(training, np.int32(update))
+            if (update + at_once) % period == 0:
                 training = training._replace(learner=self.programs.copy_target(training.learner))
         return training
 

@@ -36,8 +36,8 @@ class Streams(NamedTuple):
 class Programs:
     """The parts of a turn, each a program of its own."""
 
-    def __init__(self, agent: Agent, learner: Learner, shape: ReplayShape, updates_at_once: int) -> None:
-        self.agent, self.learner, self.shape, self.updates_at_once = agent, learner, shape, updates_at_once
+    def __init__(self, agent: Agent, learner: Learner, shape: ReplayShape, updates: int) -> None:
+        self.agent, self.learner, self.shape, self.updates = agent, learner, shape, updates
         acting, storing, turning = (0, 0, 0, None), (0, 0, None, 0, 0), (0, 0, 0, 0, None, None, 0, 0)
         self.act = compiled(jax.vmap(partial(self._act_one, random=False), acting), donate_argnums=2)
         self.wander = compiled(jax.vmap(partial(self._act_one, random=True), acting), donate_argnums=2)
@@ -45,7 +45,8 @@ class Programs:
         self.turn = compiled(jax.vmap(partial(self._turn_one, random=False), turning), donate_argnums=(2, 3))
         self.wandering_turn = compiled(jax.vmap(partial(self._turn_one, random=True), turning), donate_argnums=(2, 3))
         self.add_finals = compiled(jax.vmap(partial(replays.add_finals, self.shape), (0, 0, 0, None)), donate_argnums=0)
-        self.learn = compiled(jax.vmap(self._learn_one, (0, None)), donate_argnums=0)
+        self.learn_one = compiled(jax.vmap(self._learn_one, (0, None)), donate_argnums=0)
+        self.learn_all = compiled(jax.vmap(self._learn_all, (0, None)), donate_argnums=0)
         self.copy_target = compiled(jax.vmap(self.learner.copy_target), donate_argnums=0)
         self.play = compiled(jax.vmap(self._play_one, (0, 0, None, 0)))
         self.follow = compiled(jax.vmap(jax.vmap(follow)))
@@ -97,14 +98,14 @@ class Programs:
         return key, replay, streams
 
     def _learn_one(self, training: Training, update: Int[Array, ""]) -> Training:
-        def one(training: Training, update: Int[Array, ""]) -> tuple[Training, None]:
-            key, learn_key = jax.random.split(training.key)
-            learner, replay, metrics = self.learner.learn(self.shape, training.learner, training.replay, learn_key)
-            return Training(replay, learner, key, training.tally.add(update, metrics)), None
+        key, learn_key = jax.random.split(training.key)
+        learner, replay, metrics = self.learner.learn(self.shape, training.learner, training.replay, learn_key)
+        return Training(replay, learner, key, training.tally.add(update, metrics))
 
-        if self.updates_at_once == 1:
-            return one(training, update)[0]
-        return updates(one, training, update + jnp.arange(self.updates_at_once))[0]
+    def _learn_all(self, training: Training, first: Int[Array, ""]) -> Training:
+        """As many updates as a cycle earns."""
+        one = lambda training, update: (self._learn_one(training, update), None)  # noqa: E731
+        return updates(one, training, first + jnp.arange(self.updates))[0]
 
     def _play_one(
         self, parameters: PyTree[Array], key: Key[Array, ""], row: Int[Array, ""], stacks: Array
