@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Int, UInt8
 
@@ -49,6 +48,8 @@ def give_way() -> None:
     call that hands work to a GPU then takes 0.9 ms instead of 1.6, since it need not wait for a core. Not where the
     cores themselves learn; nor where the environment variable is `off`, for a machine that is shared with others who
     keep all cores busy: emulators would give way to them too."""
+    import jax  # reports, which know the games, do without it
+
     if hasattr(os, "SCHED_IDLE") and jax.default_backend() != "cpu" and os.environ.get(SWITCH, "on").lower() != "off":
         with suppress(OSError):  # not allowed, or not known; then they share the cores as all threads do
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
