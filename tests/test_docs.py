@@ -13,7 +13,10 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 SNIPPETS = [(page.name, code) for page in PAGES for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S)]
 COMMAND = re.compile(r"multihorizon ((?:path|disc|pref|agents|train |report |forag|sweep )[^`#\n]*)")
-COMMANDS = sorted({line for page in PAGES for line in COMMAND.findall(page.read_text())})
+WITH_RESULTS = [*PAGES, *sorted((ROOT / "results").glob("*/README.md"))]
+TEXTS = [re.sub(r"\\\n\s*", "", page.read_text()) for page in WITH_RESULTS]  # with lines that go on made one
+COMMANDS = sorted({line for text in TEXTS for line in COMMAND.findall(text)})
+BENCHMARKS = sorted({found for text in TEXTS for found in re.findall(r"python benchmarks/(\w+\.py)([^`#\n]*)", text)})
 
 
 @pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[f"{page}-{i}" for i, (page, _) in enumerate(SNIPPETS)])
@@ -22,7 +25,7 @@ def test_snippets_run(page: str, code: str, tmp_path: Path) -> None:
     assert done.returncode == 0, f"{page}:\n{code}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", WITH_RESULTS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
@@ -31,6 +34,13 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_are_understood(line: str) -> None:
     assert parser().parse_args(line.split()).command
+
+
+@pytest.mark.parametrize(("script", "line"), BENCHMARKS)
+def test_benchmarks_know_their_options(script: str, line: str) -> None:
+    source = (ROOT / "benchmarks" / script).read_text()
+    for option in re.findall(r"--[a-z-]+", line):
+        assert f'"{option}"' in source
 
 
 SHOWN = re.findall(r"```\n\$ multihorizon ([^\n]*)\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
@@ -51,4 +61,5 @@ def test_the_readme_shows_what_is_printed(
 def test_there_is_something_to_check() -> None:
     assert len(SNIPPETS) >= 5
     assert len(COMMANDS) >= 8
+    assert len(BENCHMARKS) >= 12
     assert len(PRINTED) == 4
