@@ -170,7 +170,7 @@ class HostTrainer:
                 speed = (turn + 1 - reported_turn) * self.at_once * self.seeds / (now - reported)
                 epsilon = float(self.agent.epsilon.at(jnp.asarray(step), self.agent.warm_up_steps))
                 report(Progress(step, ratios(count.returns, count.ended), mean_loss(training.tally), epsilon, speed))
-                reported, reported_turn = time.perf_counter(), turn + 1
+                reported, reported_turn = now, turn + 1
         check_finite(training.tally, good)
         self._running = None if ends else Running(iteration + 1, streams, count)
         return training, count
