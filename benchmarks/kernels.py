@@ -1,7 +1,9 @@
 """What the device does in a few updates, kernel by kernel, drawn from a profile of `update.py`.
 
-python benchmarks/update.py --only 0 --profile FOLDER --out update.json
-python benchmarks/kernels.py FOLDER --out results/speed
+    python benchmarks/update.py --only 0 --profile FOLDER --out update.json
+    python benchmarks/kernels.py FOLDER --out results/speed
+
+Kernels are told apart by their names: ours, cuBLAS's, and those that XLA makes up, which another version may change.
 """
 
 import argparse

@@ -42,7 +42,7 @@ RATES = {
     },
 }
 EVALUATION = 0.25  # of a training step: it is played but not learned from
-START_SECONDS = 40  # imports, compilation, and emulators, of which ten take a second
+START_SECONDS = 20  # imports and compilation
 
 
 @dataclass(frozen=True)

@@ -215,10 +215,10 @@ class HostTrainer:
         count, period = self.pace.updates, self.learner.target_period_updates
         first = (cycle - self.pace.warm_up) * count
         in_one = self.learns_at_once and first % period + count <= period
-        learn, at_once = (self.programs.learn_all, count) if in_one else (self.programs.learn_one, 1)
-        for update in range(first, first + count, at_once):
+        learn, together = (self.programs.learn_all, count) if in_one else (self.programs.learn_one, 1)
+        for update in range(first, first + count, together):
             training = learn(training, np.int32(update))
-            if (update + at_once) % period == 0:
+            if (update + together) % period == 0:
                 training = training._replace(learner=self.programs.copy_target(training.learner))
         return training
 

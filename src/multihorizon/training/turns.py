@@ -104,7 +104,10 @@ class Programs:
 
     def _learn_all(self, training: Training, first: Int[Array, ""]) -> Training:
         """As many updates as a cycle earns."""
-        one = lambda training, update: (self._learn_one(training, update), None)  # noqa: E731
+
+        def one(training: Training, update: Int[Array, ""]) -> tuple[Training, None]:
+            return self._learn_one(training, update), None
+
         return updates(one, training, first + jnp.arange(self.updates))[0]
 
     def _play_one(
