@@ -2,7 +2,8 @@
 
     python benchmarks/loop.py --dtype bfloat16 --seeds 1 3 --out results/speed/loop.json
 
-Environments, copies to the device, replay, one update for every four agent steps: everything but evaluation.
+Environments, copies to the device, replay, one update for every four agent steps: everything but evaluation, which
+`--evaluation STEPS` measures by itself.
 `--dopamine STEPS` also runs Dopamine's JAX Rainbow in the same process, with its own environment; how to install it is
 said in benchmarks/update_cpu.py.
 """
@@ -66,7 +67,8 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     if options.replay:
         agent = replace(agent, replay_capacity=options.replay)
     schedule = Schedule(1, options.warm_up + options.steps, 0)
-    trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, seeds, environments))
+    plan = Configuration(agent, chosen.name, chosen.torso, schedule, 0, seeds, environments)
+    trainer = trainer_of(replace(plan, evaluation_environments=chosen.evaluation_environments))
     assert isinstance(trainer, HostTrainer)
     clock = Clock()
     clock.watch(trainer)
@@ -78,7 +80,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
         if sum(p.loss is not None for p in seen) >= SETTLING:
             marks.append((time.perf_counter(), progress.step, clock.taken.copy()))
 
-    trainer.iterate(trainer.init(0), 0, 0, report)
+    training, _ = trainer.iterate(trainer.init(0), 0, 0, report)
     if len(marks) < 2:
         raise InputError(f"{options.steps} steps are learned from in a few seconds, or less; use more --steps")
     (begun, first, before_it), (ended, last, after_it) = marks[0], marks[-1]
@@ -86,6 +88,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     parts = {name: 1e3 * (after_it[name] - before_it[name]) / turns for name in after_it}
     before = [p.steps_per_second for p in seen if p.step < options.warm_up]
     learning = [p.steps_per_second for p in seen if p.loss is not None]
+    evaluation = evaluated(trainer, training.learner.parameters, options.evaluation)
     trainer.close()
     return {
         "seeds": seeds,
@@ -97,7 +100,19 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
         "steps_per_second_before_learning": float(np.median(before[1:])) if len(before) > 1 else None,
         "milliseconds_a_turn": {"whole": 1e3 * (ended - begun) / turns} | parts,
         "every_second": [FRAMES * speed for speed in learning],
+        "evaluation": evaluation,
     }
+
+
+def evaluated(trainer: HostTrainer, parameters: Any, steps: int) -> dict[str, float] | None:
+    """An evaluation of so many steps, of each seed, and those that finish its episodes."""
+    if not steps:
+        return None
+    trainer.evaluate(parameters, 0, 0, 1)  # compiles
+    begun = time.perf_counter()
+    played = int(trainer.evaluate(parameters, 1, 0, steps).steps.sum())
+    taken = time.perf_counter() - begun
+    return {"environments": trainer.evaluation_environments, "seconds": taken, "steps_per_second": played / taken}
 
 
 def dopamine(options: argparse.Namespace) -> float:
@@ -130,6 +145,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=20_000)
     parser.add_argument("--steps", type=int, default=150_000, help="while learning, for each seed")
     parser.add_argument("--replay", type=int, default=0, help="frames, if not the preset's")
+    parser.add_argument("--evaluation", type=int, default=0, help="steps of an evaluation after it, for each seed")
     parser.add_argument("--dopamine", type=int, default=0, help="agent steps of Dopamine, while learning")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
@@ -154,6 +170,8 @@ def main() -> None:
     for one in found["ours"]:
         parts = ", ".join(f"{name} {taken:.2f}" for name, taken in one["milliseconds_a_turn"].items())
         print(f"{one['seeds']} seeds, {one['environments']} envs: {parts}")
+        if told := one["evaluation"]:
+            print(f"evaluation in {told['environments']} environments: {told['steps_per_second']:,.0f} steps/s")
     if options.dopamine:
         found["dopamine_frames_per_second"] = peer = dopamine(options)
         print(f"Dopamine's Rainbow, one head: {peer:,.0f} frames/s")

@@ -41,9 +41,10 @@ def trainer_of(
     seeds: int = 1,
     evaluation: int = 0,
     make: type[Scripted] = Scripted,
+    evaluation_environments: int = 3,
 ) -> HostTrainer:
     schedule, groups = Schedule(iterations, steps, evaluation), 1 if environments % 2 else 2
-    return HostTrainer(agent, make, TORSO, schedule, seeds, environments, 3, groups)
+    return HostTrainer(agent, make, TORSO, schedule, seeds, environments, evaluation_environments, groups)
 
 
 def after(trainer: HostTrainer, seed: int = 0, iterations: int = 1) -> tuple[Any, Outcome]:
@@ -224,9 +225,9 @@ def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytes
 
 def test_seeds_side_by_side_equal_single_runs() -> None:
     agent = small("hyper-rainbow")
-    together, told = after(trainer_of(agent, seeds=3, steps=600, evaluation=40), seed=5)
+    together, told = after(trainer_of(agent, seeds=3, steps=600, evaluation=40, evaluation_environments=4), seed=5)
     for s in range(3):
-        alone, alone_told = after(trainer_of(agent, steps=600, evaluation=40), seed=5 + s)
+        alone, alone_told = after(trainer_of(agent, steps=600, evaluation=40, evaluation_environments=4), seed=5 + s)
         for a, b in zip(
             jax.tree.leaves(together.learner.parameters), jax.tree.leaves(alone.learner.parameters), strict=True
         ):
@@ -237,21 +238,29 @@ def test_seeds_side_by_side_equal_single_runs() -> None:
         assert told.evaluation_episodes[s] == alone_told.evaluation_episodes[0]
 
 
-def test_evaluation_finishes_what_it_begins() -> None:
-    """Of Scripted's episodes, all that began before the steps were played, and none after."""
-    trainer = trainer_of(small())
+@pytest.mark.parametrize("environments", [3, 4])
+def test_evaluation_finishes_what_it_begins(environments: int) -> None:
+    """Of Scripted's episodes, all that began before the steps were played, and none after: in one group or in two,
+    which play in turns."""
+    trainer = trainer_of(small(), evaluation_environments=environments)
     parameters = trainer.init(0).learner.parameters
     count = trainer.evaluate(parameters, iteration=0, seed=0, steps=50)
-    twin = Scripted(3)
-    twin.reset(trainer._seeds(0, 0, 1))
-    steps, episodes, active = 0, 0, np.ones(3, bool)
+    groups = 1 if environments % 2 else 2
+    assert trainer.evaluation_groups == groups
+    size = environments // groups
+    twins = [Scripted(size) for _ in range(groups)]
+    for twin, seeds in zip(twins, trainer._seeds(0, 0, 1).reshape(groups, size), strict=True):
+        twin.reset(seeds)
+    steps, episodes, active = 0, 0, np.ones((groups, size), bool)
     while active.any():
-        twin.send(np.zeros(3, int))
-        moves = twin.receive()
-        over = moves.terminated | moves.truncated
-        steps += active.sum()
-        episodes += (over & active).sum()
-        active &= ~(over & (steps >= 50))
+        for group, twin in enumerate(twins):
+            if active[group].any():
+                twin.send(np.zeros(size, int))
+                moves = twin.receive()
+                over = moves.terminated | moves.truncated
+                steps += active[group].sum()
+                episodes += (over & active[group]).sum()
+                active[group] &= ~(over & (steps >= 50))
     assert (count.steps[0], count.ended[0]) == (steps, episodes)
     assert steps >= 50
 

@@ -74,14 +74,16 @@ class HostTrainer:
         self.seeds = at_least("the number of seeds", seeds, 1)
         self.environments = environments
         on_cpu = jax.default_backend() == "cpu"
-        self.groups = groups or (1 if environments % 2 or on_cpu else 2)
-        if environments % self.groups:
-            raise InputError(f"{environments} environments cannot step in {self.groups} groups of one size")
+        if environments % (groups or 1):
+            raise InputError(f"{environments} environments cannot step in {groups} groups of one size")
+        groups = groups or (1 if on_cpu else 2)
+        self.groups = groups if environments % groups == 0 else 1
         self.at_once = environments // self.groups
         self.pace = pace_of(agent, environments, self.at_once)
         self.cycles = self.pace.cycles(schedule.training_steps)
         self.overlaps = environments > 1
         self.evaluation_environments = at_least("the number of evaluation environments", evaluation_environments, 1)
+        self.evaluation_groups = groups if evaluation_environments % groups == 0 else 1
         self._worlds: dict[tuple[int, int], VectorEnvironment] = {}
         self._running: Running | None = None
         world = make(1)  # to look at: all of them take their time, and may be too many
@@ -108,7 +110,7 @@ class HostTrainer:
     def world(self, phase: int, group: int = 0) -> VectorEnvironment:
         """The environments of all seeds, made when they are first needed."""
         if (phase, group) not in self._worlds:
-            count = (self.at_once, self.evaluation_environments)[phase]
+            count = (self.at_once, self.evaluation_environments // self.evaluation_groups)[phase]
             self._worlds[phase, group] = self.make(self.seeds * count)
         return self._worlds[phase, group]
 
@@ -195,10 +197,14 @@ class HostTrainer:
         return slice(group * self.at_once, (group + 1) * self.at_once)
 
     def _begin(self, frames: Any) -> Streams:
-        frames = jnp.asarray(self._by_seed(frames))
-        blank = jnp.zeros((*frames.shape[:-1], self.frame_shape[-1] * self.shape.stack), frames.dtype)
+        frames = self._by_seed(frames)
         first = jnp.ones(frames.shape[:2], bool)
-        return Streams(self.programs.follow(blank, frames, first), jnp.zeros(frames.shape[:2], jnp.int32), first)
+        stacks = self.programs.follow(self._blank(frames), frames, first)
+        return Streams(stacks, jnp.zeros(frames.shape[:2], jnp.int32), first)
+
+    def _blank(self, frames: Any) -> Array:
+        """Stacks for these frames, before the first of them."""
+        return jnp.zeros((*frames.shape[:-1], self.frame_shape[-1] * self.shape.stack), frames.dtype)
 
     def _choose(self, training: Training, streams: Streams, step: int) -> tuple[Training, Streams]:
         """Before the first update every action is random, and the network is left in peace."""
@@ -257,25 +263,40 @@ class HostTrainer:
         report: Report = lambda progress: None,
     ) -> Count:
         """Episodes begin in all environments until `steps` were played, and those that began are finished."""
-        world, count = self.world(EVALUATION), Count(self.seeds, self.evaluation_environments)
-        frames = world.reset(self._seeds(seed, iteration, EVALUATION))
-        stacks = self._begin(frames).stacks
+        groups, count = self.evaluation_groups, Count(self.seeds, self.evaluation_environments)
+        size = self.evaluation_environments // groups
         keys = evaluation_keys(seed, self.seeds, iteration)
+        seeds = self._by_seed(self._seeds(seed, iteration, EVALUATION))
         active = np.ones((self.seeds, self.evaluation_environments), bool)
         lengths = np.zeros_like(active, int)
-        row, reported, played = 0, time.perf_counter(), 0
         trained = (iteration + 1) * self.cycles * self.pace.steps
+        stacks: list[Any] = []
+
+        def go_on(turn: int, group: int, frames: Any, begins: Any) -> None:
+            play = self.programs.play
+            stacks[group], actions = play(parameters, keys, np.int32(turn), stacks[group], frames, begins)
+            self.world(EVALUATION, group).send(np.asarray(actions).reshape(-1))
+
+        for group in range(groups):
+            which = slice(group * size, (group + 1) * size)
+            frames = self._by_seed(self.world(EVALUATION, group).reset(seeds[:, which].reshape(-1)))
+            stacks.append(self._blank(frames))
+            go_on(group, group, frames, active[:, which])
+        reported, played, turn = time.perf_counter(), 0, groups
         while active.any():
-            world.send(np.asarray(self.programs.play(parameters, keys, np.int32(row), stacks)).reshape(-1))
-            moves = world.receive()
-            over = self._by_seed(moves.terminated | moves.truncated)
-            lengths += 1
-            endless = ~over & (lengths >= MOST_EVALUATION_STEPS)
-            count.add(self._by_seed(moves.rewards), over | endless, active)
-            active &= ~(endless | (over & (count.steps >= steps)[:, None]))
-            lengths[over] = 0
-            stacks = self.programs.follow(stacks, self._by_seed(moves.frames), over)
-            row += 1
+            group = turn % groups
+            which = slice(group * size, (group + 1) * size)
+            if active[:, which].any():
+                moves = self.world(EVALUATION, group).receive()
+                over = self._by_seed(moves.terminated | moves.truncated)
+                lengths[:, which] += 1
+                endless = ~over & (lengths[:, which] >= MOST_EVALUATION_STEPS)
+                count.add(self._by_seed(moves.rewards), over | endless, active[:, which], first=which.start)
+                active[:, which] &= ~(endless | (over & (count.steps >= steps)[:, None]))
+                lengths[:, which][over] = 0
+                if active[:, which].any():
+                    go_on(turn, group, self._by_seed(moves.frames), over)
+            turn += 1
             now, all_played = time.perf_counter(), int(count.steps.sum())
             if now - reported > SECONDS_BETWEEN_REPORTS:
                 speed = (all_played - played) / (now - reported)

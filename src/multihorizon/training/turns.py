@@ -48,7 +48,7 @@ class Programs:
         self.learn_one = compiled(jax.vmap(self._learn_one, (0, None)), donate_argnums=0)
         self.learn_all = compiled(jax.vmap(self._learn_all, (0, None)), donate_argnums=0)
         self.copy_target = compiled(jax.vmap(self.learner.copy_target), donate_argnums=0)
-        self.play = compiled(jax.vmap(self._play_one, (0, 0, None, 0)))
+        self.play = compiled(jax.vmap(self._play_one, (0, 0, None, 0, 0, 0)), donate_argnums=3)
         self.follow = compiled(jax.vmap(jax.vmap(follow)))
 
     def _act_one(
@@ -111,7 +111,15 @@ class Programs:
         return updates(one, training, first + jnp.arange(self.updates))[0]
 
     def _play_one(
-        self, parameters: PyTree[Array], key: Key[Array, ""], row: Int[Array, ""], stacks: Array
-    ) -> Int[Array, " N"]:
+        self,
+        parameters: PyTree[Array],
+        key: Key[Array, ""],
+        turn: Int[Array, ""],
+        stacks: Array,
+        frames: Array,
+        begins: Bool[Array, " N"],
+    ) -> tuple[Array, Int[Array, " N"]]:
+        """In evaluation: the next stacks, and what to do then."""
+        stacks = jax.vmap(follow)(stacks, frames, begins)
         epsilon = jnp.asarray(self.agent.epsilon.evaluation)
-        return self._chosen(parameters, jax.random.fold_in(key, row), stacks, epsilon)
+        return stacks, self._chosen(parameters, jax.random.fold_in(key, turn), stacks, epsilon)
