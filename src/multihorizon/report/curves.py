@@ -23,7 +23,10 @@ def all_curves(runs: list[Recorded], dopamine: DopamineCurves | None, looks: Loo
     environments = _environments(runs)
     columns = min(COLUMNS, len(environments))
     rows = -(-len(environments) // columns)
-    figure, panels = canvas(max(5.5, 3.4 * columns), 2.6 * rows + 0.6, columns=columns, rows=rows)
+    width = max(5.5, 3.4 * columns)
+    across = max(1, min(4, int(width / (0.6 + 0.085 * max(map(len, looks), default=0)))))  # agents in a line
+    lines_of_legend = -(-len(looks) // across)
+    figure, panels = canvas(width, 2.6 * rows + 0.35 + 0.25 * lines_of_legend, columns=columns, rows=rows)
     names = short_names(environments)
     for axes, environment in zip(panels, environments, strict=False):
         _draw(axes, environment, runs, dopamine, looks)
@@ -32,7 +35,7 @@ def all_curves(runs: list[Recorded], dopamine: DopamineCurves | None, looks: Loo
         axes.set_visible(False)
     lines = {str(line.get_label()): line for axes in panels for line in axes.lines if line.get_label() in looks}
     ordered = [agent for agent in looks if agent in lines]
-    figure.legend([lines[a] for a in ordered], ordered, loc="outside upper center", ncols=min(4, len(ordered)))
+    figure.legend([lines[a] for a in ordered], ordered, loc="outside upper center", ncols=min(across, len(ordered)))
     return figure
 
 
