@@ -1,14 +1,19 @@
 """Agents reach values that are known: each preset in Pathworld, and the foraging world's choices under hazard."""
 
+from dataclasses import replace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from multihorizon.agents.acting import Acting
 from multihorizon.agents.losses import Huber
 from multihorizon.agents.presets import PRESETS, preset
 from multihorizon.envs.pathworld import Pathworld
 from multihorizon.experiments import foraging
+from multihorizon.training.configuration import plain
 from multihorizon.training.device_loop import DeviceTrainer
 from multihorizon.training.iterations import Schedule
 from multihorizon.training.run import train
@@ -17,7 +22,22 @@ from multihorizon.training.worlds import world
 PATHS = 5
 
 
-@pytest.mark.parametrize("name", PRESETS)
+# In Pathworld all walk at random, so that those that differ only in how they act learn the same.
+LEARNERS = [name for name in PRESETS if not name.startswith("hyper-")]
+
+
+def without_acting(name: str) -> Any:
+    agent = world("pathworld").adapt(preset(name))
+    assert agent.epsilon.final == 1
+    return plain(replace(agent, name="", acting=Acting.WEIGHTED))
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name not in LEARNERS])
+def test_hyper_agents_learn_as_multi_agents_do(name: str) -> None:
+    assert without_acting(name) == without_acting(name.replace("hyper-", "multi-"))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
 def test_every_preset_learns_the_values_of_pathworld(name: str) -> None:
     """Within 5% of the largest, for every head and path."""
     chosen = world("pathworld")
