@@ -12,6 +12,7 @@ difference between the means, by Welch; the other test is Mann and Whitney's.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,8 @@ LEVEL = 0.95
 
 def curves(folder: Path) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, "S T"]]:
     lines = read_metrics(folder)
+    if not lines or None in lines[0]["evaluation_returns"]:
+        sys.exit(f"{Path(__file__).name}: {folder} has no run that was evaluated")
     return np.array([line["step"] for line in lines]), np.array([line["evaluation_returns"] for line in lines], float).T
 
 

@@ -161,6 +161,15 @@ def test_estimates_follow_what_is_left(tmp_path: Path) -> None:
         assert "" in rates  # for every environment there is a rate
 
 
+def test_sizes_are_each_environments_own(tmp_path: Path) -> None:
+    sizes = Sizes()
+    games = {one.run.environment: one.configuration for one in plan(experiment("minatar"), tmp_path, 5.0)}
+    replays = {name.partition("/")[2]: sizes.of(one).replay for name, one in games.items()}
+    bytes_of_a_channel = 10 * 100_000 * 10 * 10  # seeds, steps, and the field
+    assert replays["asterix"] == replays["breakout"]  # four channels, and space_invaders six
+    assert replays["space_invaders"] - replays["breakout"] == pytest.approx(2 * bytes_of_a_channel, rel=0.01)
+
+
 def test_names_are_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
     name = "multi-rainbow-" * 10
     shown = table("runs", ["environment", "agent"], [["foraging", name]])

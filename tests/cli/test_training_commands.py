@@ -84,6 +84,8 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbow --env foraging --set batch.size=3", "batch has no settings of its own"),
         ("train rainbow --env foraging --set priority=most", "unknown priority 'MOST'"),
         ("train rainbow --env foraging --set horizons=3", "cannot be set on the command line"),
+        ("train rainbow --env foraging --set optimiser=3", "optimiser.learning_rate, optimiser.epsilon"),
+        ("train rainbow --env foraging --set batch=1e3 --steps 1e3", "--steps must be more than the 2,000 steps"),
         ("train rainbow --env foraging --set replay_capacity=30", "too small for batches of 32"),
         ("train rainbow --env foraging --set compute_dtype=float16", "unknown compute_dtype 'float16'"),
         ("train rainbow --env foraging --set replay_capacity=1000000000000", "use fewer horizons, fewer seeds"),

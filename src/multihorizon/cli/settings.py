@@ -46,6 +46,7 @@ def changed(value: Any, assignment: str) -> Any:
 
 def _parsed(name: str, old: Any, text: str) -> Any:
     """`text` as the kind of value that the setting holds."""
+    from dataclasses import fields, is_dataclass
     from enum import Enum
 
     if name == "acting" and text[:1].isdigit():
@@ -58,11 +59,15 @@ def _parsed(name: str, old: Any, text: str) -> Any:
         return text
     if isinstance(old, int | float):
         try:
-            value = type(old)(text)
-            if not math.isfinite(value):
+            value = float(text)
+            if not math.isfinite(value) or (isinstance(old, int) and value != int(value)):
                 raise ValueError
-            return value
+            return int(text) if isinstance(old, int) and text.lstrip("+-").isdigit() else type(old)(value)
         except ValueError:
             kind = "number" if isinstance(old, float) else "whole number"
             raise InputError(f"{name} must be a {kind}, got '{text}'") from None
+    if is_dataclass(old):
+        parts = [part.name for part in fields(old) if isinstance(getattr(old, part.name), Enum | str | int | float)]
+        if parts:
+            raise InputError(f"{name} is set by its parts: {', '.join(f'{name}.{part}' for part in parts)}")
     raise InputError(f"{name} cannot be set on the command line; use Python")

@@ -86,16 +86,16 @@ class Size(NamedTuple):
 
 
 class Sizes:
-    """Of configurations, each looked at once: the games of a family differ in their actions only."""
+    """Of configurations, each looked at once; Atari's games differ in their actions only, and go by one of them."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Size] = {}
 
     def of(self, configuration: Configuration) -> Size:
         agent = configuration.agent
-        family = configuration.environment.partition("/")[0]
+        environment = configuration.environment
         shape = (agent.replay_capacity, len(agent.horizons), agent.loss, type(agent.optimiser), agent.compute_dtype)
-        key = (family, *shape, configuration.torso)
+        key = ("atari" if environment.startswith("atari/") else environment, *shape, configuration.torso)
         if key not in self._known:
             with made(replace(configuration, seeds=1, environments=1)) as trainer:
                 state: Any = jax.eval_shape(lambda: trainer.init(0))

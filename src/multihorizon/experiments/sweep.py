@@ -148,9 +148,14 @@ def _essence(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _begun(one: Planned) -> Planned:
-    """With the configuration that it was begun with, from which only the pace of checkpoints may differ."""
+    """With the configuration that it was begun with, from which only the pace of checkpoints may differ, and what an
+    evaluation is played in, which depends on the device."""
     held = read_configuration(one.folder)
-    asked = replace(one.configuration, checkpoint_minutes=held.checkpoint_minutes)
+    asked = replace(
+        one.configuration,
+        checkpoint_minutes=held.checkpoint_minutes,
+        evaluation_environments=held.evaluation_environments,
+    )
     if differs := difference(plain(held), plain(asked)):
         raise InputError(
             f"{one.folder} holds a run with another configuration: {differs}; choose another folder with --out"

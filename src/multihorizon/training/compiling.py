@@ -1,5 +1,6 @@
 """jax.jit and jax.lax.scan, with the options that pay where the program runs."""
 
+import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -39,6 +40,7 @@ def _options(backend: str) -> dict[str, bool | str] | None:
     if options is not None:
         try:
             jax.jit(lambda x: x + 1, compiler_options=options)(jnp.zeros(()))
-        except (ValueError, jax.errors.JaxRuntimeError):  # a version of XLA that does not know them
+        except (ValueError, jax.errors.JaxRuntimeError) as problem:  # a version of XLA that does not know them
+            warnings.warn(f"compiling without {', '.join(options)}, so slower: {problem}", stacklevel=2)
             return None
     return options

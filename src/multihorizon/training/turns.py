@@ -36,8 +36,8 @@ class Streams(NamedTuple):
 class Programs:
     """The parts of a turn, each a program of its own."""
 
-    def __init__(self, agent: Agent, learner: Learner, shape: ReplayShape, updates: int) -> None:
-        self.agent, self.learner, self.shape, self.updates = agent, learner, shape, updates
+    def __init__(self, agent: Agent, learner: Learner, shape: ReplayShape, updates_a_cycle: int) -> None:
+        self.agent, self.learner, self.shape, self.updates_a_cycle = agent, learner, shape, updates_a_cycle
         acting, storing, turning = (0, 0, 0, None), (0, 0, None, 0, 0), (0, 0, 0, 0, None, None, 0, 0)
         self.act = compiled(jax.vmap(partial(self._act_one, random=False), acting), donate_argnums=2)
         self.wander = compiled(jax.vmap(partial(self._act_one, random=True), acting), donate_argnums=2)
@@ -103,12 +103,12 @@ class Programs:
         return Training(replay, learner, key, training.tally.add(update, metrics))
 
     def _learn_all(self, training: Training, first: Int[Array, ""]) -> Training:
-        """As many updates as a cycle earns."""
+        """All the updates that a cycle earns."""
 
         def one(training: Training, update: Int[Array, ""]) -> tuple[Training, None]:
             return self._learn_one(training, update), None
 
-        return updates(one, training, first + jnp.arange(self.updates))[0]
+        return updates(one, training, first + jnp.arange(self.updates_a_cycle))[0]
 
     def _play_one(
         self,

@@ -223,9 +223,9 @@ def trainer_of(configuration: Configuration) -> DeviceTrainer | HostTrainer | Ju
     if chosen.on_device:
         return DeviceTrainer(configuration.agent, chosen.on_device(), *given)
     if chosen.on_host:
-        every_one = 1 if configuration.checkpoint_minutes == 0 else None  # iteration has to end with a whole state
+        whole_every = 1 if configuration.checkpoint_minutes == 0 else None  # for a checkpoint after every iteration
         count = configuration.evaluation_environments
-        return HostTrainer(configuration.agent, chosen.on_host, *given, count, whole_every=every_one)
+        return HostTrainer(configuration.agent, chosen.on_host, *given, count, whole_every=whole_every)
     raise InputError(f"{chosen.name} lives neither on the device nor on the host")
 
 
