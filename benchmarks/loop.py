@@ -23,7 +23,7 @@ import numpy as np
 
 from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError
-from multihorizon.files import write_json
+from multihorizon.files import writable_folder, write_json
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.host_loop import TRAINING, HostTrainer
 from multihorizon.training.iterations import Progress, Schedule
@@ -149,6 +149,7 @@ def main() -> None:
     parser.add_argument("--dopamine", type=int, default=0, help="agent steps of Dopamine, while learning")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    writable_folder(options.out.parent)
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
     found: dict[str, Any] = {"game": options.game, "agent": options.agent, "dtype": options.dtype, "device": device}
     found["ours"] = []

@@ -32,7 +32,7 @@ from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.discounting import hazard, paper_grid, single
 from multihorizon.errors import InputError
-from multihorizon.files import write_json
+from multihorizon.files import writable_folder, write_json
 from multihorizon.training.compiling import compiled, updates
 
 UPDATES = 20  # in one program, as with 160 environments; with 80 there are 10
@@ -167,6 +167,7 @@ def main() -> None:
     options = parser.parse_args()
     if not set(options.only or ()) <= set(range(len(CHANGES))):
         raise InputError(f"--only takes cases from 0 to {len(CHANGES) - 1}")
+    writable_folder(options.out.parent)
     results: list[dict[str, Any]] = []
     usual: float | None = None
 

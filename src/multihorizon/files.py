@@ -24,7 +24,10 @@ def atomically(path: Path) -> Iterator[Path]:
 
 def writable_folder(path: Path) -> Path:
     """Makes a folder, and finds out now rather than after long work whether it can be written to."""
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"the folder {path} cannot be made: {problem.strerror}") from None
     if not os.access(path, os.W_OK):
         raise InputError(f"{path} cannot be written to")
     return path

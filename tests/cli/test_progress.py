@@ -43,7 +43,7 @@ def test_lines_say_how_far_how_well_and_how_long(
         "rainbow: 400 of 4,000 frames, return -, ε 1.00, 40 frames/s",
         "rainbow: 800 of 4,000 frames, return 8.00, ε 0.50, loss 1.500, 20 frames/s, 2.7 min left",
         "rainbow: 2,400 of 4,000 frames, return 20.00 (evaluated 11.00), ε 0.01, loss 1.250, 40 frames/s, 17 s left",
-        "rainbow: 2,400 of 4,000 frames, evaluating: 5,000 steps, 1 episode, return 4.00, 200 frames/s",
+        "rainbow: 2,400 of 4,000 frames, evaluating: 20,000 frames, 1 episode, return 4.00, 200 frames/s",
         "rainbow: 4,000 of 4,000 frames, return 20.00 (evaluated 12.00), in 40 s",
     ]
 

@@ -69,7 +69,7 @@ class _Run:
         speed = f"{progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
         if progress.evaluated:
             steps, episodes = progress.evaluated
-            played = f"{steps:,} steps, {counted(episodes, 'episode')}"
+            played = f"{steps * self._frames:,} {self._unit}, {counted(episodes, 'episode')}"
             return f"evaluating: {played}, return {mean(progress.returns)}, {speed}"
         self._returns = mean(progress.returns, self._returns)
         loss = "" if progress.loss is None else f", loss {progress.loss:.3f}"
