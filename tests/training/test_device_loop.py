@@ -39,9 +39,10 @@ def after(trainer: DeviceTrainer, seed: int) -> tuple[Any, Outcome]:
 
 def test_seeds_side_by_side_equal_single_runs() -> None:
     agent = small("hyper-rainbow")
-    together, _ = after(trainer_of(agent, seeds=3), 5)  # 200 updates
+    together, _ = after(trainer_of(agent, seeds=3, steps=500), 5)  # 100 updates
+    single = trainer_of(agent, steps=500)
     for s in range(3):
-        alone, _ = after(trainer_of(agent), 5 + s)
+        alone, _ = after(single, 5 + s)
         for a, b in zip(
             jax.tree.leaves(together.learner.parameters), jax.tree.leaves(alone.learner.parameters), strict=True
         ):
@@ -85,7 +86,7 @@ def test_streams_store_episodes_whole() -> None:
     assert {TERMINATED, TRUNCATED, FINAL} <= kinds
 
 
-@pytest.mark.parametrize("environments", [1, 2, 4, 6, 8])
+@pytest.mark.parametrize("environments", [1, 2, 6, 8])
 def test_one_update_for_every_four_steps_whatever_the_environments(environments: int) -> None:
     trainer = trainer_of(small("dqn", warm_up_steps=240), environments=environments, steps=240 + 24 * 4 * environments)
     training, outcome = after(trainer, 0)

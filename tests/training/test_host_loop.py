@@ -226,8 +226,9 @@ def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytes
 def test_seeds_side_by_side_equal_single_runs() -> None:
     agent = small("hyper-rainbow")
     together, told = after(trainer_of(agent, seeds=3, steps=600, evaluation=40, evaluation_environments=4), seed=5)
+    single = trainer_of(agent, steps=600, evaluation=40, evaluation_environments=4)
     for s in range(3):
-        alone, alone_told = after(trainer_of(agent, steps=600, evaluation=40, evaluation_environments=4), seed=5 + s)
+        alone, alone_told = after(single, seed=5 + s)
         for a, b in zip(
             jax.tree.leaves(together.learner.parameters), jax.tree.leaves(alone.learner.parameters), strict=True
         ):
