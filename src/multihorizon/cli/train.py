@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=1, help="how many runs train side by side (1)")
     parser.add_argument("--seed", type=int, default=0, help="of the first run (0)")
     parser.add_argument("--envs", type=int, help="environments of each run (Atari: 80 with a GPU, 8 without; else 4)")
+    evaluation = "environments of an evaluation (Atari: 40 with a GPU; else 10)"
+    parser.add_argument("--evaluation-envs", type=int, metavar="N", help=evaluation)
     parser.add_argument("--horizons", type=Path, metavar="FILE", help="discount.json of multihorizon discount --out")
     settings = (
         "a setting of the agent, as in n_steps=5 or optimiser.learning_rate=1e-4 (see multihorizon agents --json)"
@@ -71,6 +73,7 @@ def run(options: argparse.Namespace) -> None:
         training_steps=options.training_steps,
         evaluation_steps=options.evaluation_steps,
         environments=options.envs,
+        evaluation_environments=options.evaluation_envs,
         checkpoint_minutes=options.checkpoint_minutes,
         checkpoint_replay=not options.no_checkpoint_replay,
     )

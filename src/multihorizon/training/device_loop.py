@@ -38,7 +38,6 @@ from multihorizon.training.iterations import (
 )
 from multihorizon.training.streams import Episodes, Stream, play, start_stream
 
-EVALUATION_STREAMS = 10
 SECONDS_BETWEEN_REPORTS = 1.0
 
 
@@ -64,10 +63,12 @@ class DeviceTrainer:
         schedule: Schedule,
         seeds: int = 1,
         environments: int = 1,
+        evaluation_environments: int = 10,
     ) -> None:
         self.agent, self.environment, self.schedule = agent, environment, schedule
         self.seeds = at_least("the number of seeds", seeds, 1)
         self.environments = environments
+        self.evaluation_environments = at_least("the number of evaluation environments", evaluation_environments, 1)
         self.pace = pace_of(agent, environments)
         self.cycles = self.pace.cycles(schedule.training_steps)
         self.whole_every = 1
@@ -136,7 +137,7 @@ class DeviceTrainer:
             self.environment,
             parameters,
             key,
-            EVALUATION_STREAMS,
+            self.evaluation_environments,
             MOST_EVALUATION_STEPS,
             self.agent.epsilon.evaluation,
             steps,

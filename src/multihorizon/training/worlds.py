@@ -177,6 +177,7 @@ def configured(
     training_steps: int | None = None,
     evaluation_steps: int | None = None,
     environments: int | None = None,
+    evaluation_environments: int | None = None,
     checkpoint_minutes: float = 10.0,
     checkpoint_replay: bool = True,
 ) -> Configuration:
@@ -187,6 +188,8 @@ def configured(
         raise InputError(f"--steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}")
     if environments is not None:
         at_least("--envs", environments, 1)
+    if evaluation_environments is not None:
+        at_least("--evaluation-envs", evaluation_environments, 1)
     if evaluation_steps is not None:
         at_least("--evaluation-steps", evaluation_steps, 0)
     if training_steps is None:  # as many as are usual, or a little fewer where that makes no remainder
@@ -205,7 +208,7 @@ def configured(
         seed=seed,
         seeds=seeds,
         environments=chosen.environments if environments is None else environments,
-        evaluation_environments=chosen.evaluation_environments,
+        evaluation_environments=evaluation_environments or chosen.evaluation_environments,
         checkpoint_minutes=checkpoint_minutes,
         checkpoint_replay=checkpoint_replay,
     )
@@ -213,7 +216,8 @@ def configured(
 
 def trainer_of(configuration: Configuration) -> DeviceTrainer | HostTrainer | JudgedElsewhere:
     chosen = world(configuration.environment)
-    given = (configuration.torso, configuration.schedule, configuration.seeds, configuration.environments)
+    counts = (configuration.seeds, configuration.environments, configuration.evaluation_environments)
+    given = (configuration.torso, configuration.schedule, *counts)
     if chosen.on_device and chosen.judged_in:
         torso, schedule, *rest = given
         training = DeviceTrainer(
@@ -224,8 +228,7 @@ def trainer_of(configuration: Configuration) -> DeviceTrainer | HostTrainer | Ju
         return DeviceTrainer(configuration.agent, chosen.on_device(), *given)
     if chosen.on_host:
         whole_every = 1 if configuration.checkpoint_minutes == 0 else None  # for a checkpoint after every iteration
-        count = configuration.evaluation_environments
-        return HostTrainer(configuration.agent, chosen.on_host, *given, count, whole_every=whole_every)
+        return HostTrainer(configuration.agent, chosen.on_host, *given, whole_every=whole_every)
     raise InputError(f"{chosen.name} lives neither on the device nor on the host")
 
 
