@@ -67,8 +67,8 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     if options.replay:
         agent = replace(agent, replay_capacity=options.replay)
     schedule = Schedule(1, options.warm_up + options.steps, 0)
-    plan = Configuration(agent, chosen.name, chosen.torso, schedule, 0, seeds, environments)
-    trainer = trainer_of(replace(plan, evaluation_environments=chosen.evaluation_environments))
+    counts = (seeds, environments, chosen.evaluation_environments)
+    trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, *counts))
     assert isinstance(trainer, HostTrainer)
     clock = Clock()
     clock.watch(trainer)

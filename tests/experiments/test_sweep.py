@@ -92,6 +92,15 @@ def test_two_sweeps_do_not_share_a_folder(undisturbed: Path, capsys: pytest.Capt
     assert "is being trained by another process" in capsys.readouterr().err
 
 
+def test_where_evaluations_are_played_may_differ(undisturbed: Path, tmp_path: Path) -> None:
+    """It depends on the device, which may be another when a sweep goes on."""
+    out = tmp_path / "small"
+    shutil.copytree(undisturbed, out)
+    path = out / EXPERIMENT.runs[0].folder / "config.json"
+    path.write_text(path.read_text().replace('"evaluation_environments": 10', '"evaluation_environments": 40'))
+    assert plan(EXPERIMENT, out, 5.0)[0].configuration.evaluation_environments == 40
+
+
 def test_a_run_begun_with_other_settings_is_not_gone_on_with(undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "small"
     shutil.copytree(undisturbed, out)

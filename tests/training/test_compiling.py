@@ -5,7 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from multihorizon.training.compiling import IN_ONE_GRAPH, updates
+from multihorizon.training import compiling
+from multihorizon.training.compiling import IN_ONE_GRAPH, compiled, updates
+
+
+def test_options_that_xla_does_not_know_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(compiling.OPTIONS, "cpu", {"xla_cpu_no_such_option": True})
+    compiling._options.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="compiling without xla_cpu_no_such_option, so slower"):
+            assert compiled(lambda x: 2 * x)(3) == 6
+    finally:
+        compiling._options.cache_clear()
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 10, 40])

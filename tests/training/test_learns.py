@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from multihorizon.agents.acting import Acting
-from multihorizon.agents.losses import Huber
+from multihorizon.agents.losses import Bootstrap, Huber, Priority
 from multihorizon.agents.presets import PRESETS, preset
 from multihorizon.envs.pathworld import Pathworld
 from multihorizon.experiments import foraging
@@ -29,6 +29,8 @@ LEARNERS = [name for name in PRESETS if not name.startswith("hyper-")]
 def without_acting(name: str) -> Any:
     agent = world("pathworld").adapt(preset(name))
     assert agent.epsilon.final == 1
+    assert agent.bootstrap is Bootstrap.OWN
+    assert agent.priority is not Priority.ACTING
     return plain(replace(agent, name="", acting=Acting.WEIGHTED))
 
 

@@ -30,7 +30,7 @@ from multihorizon.training.configuration import Configuration, plain, restored
 from multihorizon.training.host_loop import HostTrainer
 from multihorizon.training.iterations import Schedule
 from multihorizon.training.records import Records, load_weights, read_configuration, read_metrics
-from multihorizon.training.run import record
+from multihorizon.training.run import left_behind, record
 from multihorizon.training.worlds import configured as configured_for
 from multihorizon.training.worlds import made, world
 
@@ -112,8 +112,10 @@ def test_what_an_interrupted_run_has_left_is_said(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt, match="goes on after iteration 1, the last that was checkpointed"):
         run(tmp_path / "often", stop_after=1, by=KeyboardInterrupt)
     assert run(tmp_path / "often") == ["going on after iteration 1 of 3"]
-    with pytest.raises(KeyboardInterrupt, match=r"no checkpoint was due yet, so .* would begin anew"):
+    with pytest.raises(KeyboardInterrupt, match=r"no checkpoint was due yet, so .* would begin anew") as said:
         run(tmp_path / "seldom", stop_after=1, by=KeyboardInterrupt, checkpoint_minutes=10.0)
+    assert "at most" not in str(said.value)
+    assert "after every 429 iterations at most" in left_behind(tmp_path, 0, 429)
 
 
 def test_events_are_for_tensorboard(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Settings of an agent as they are written on the command line: NAME=VALUE, or NAME.OF.SETTING=VALUE."""
 
+import argparse
 import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from multihorizon.cli.running import whole
 from multihorizon.errors import InputError, one_of
 
 if TYPE_CHECKING:
@@ -57,15 +59,19 @@ def _parsed(name: str, old: Any, text: str) -> Any:
         return one_of(name, text.lower(), ["true", "false"]) == "true"
     if isinstance(old, str):
         return text
-    if isinstance(old, int | float):
+    if isinstance(old, int):
+        try:
+            return whole(text)
+        except argparse.ArgumentTypeError:
+            raise InputError(f"{name} must be a whole number, got '{text}'") from None
+    if isinstance(old, float):
         try:
             value = float(text)
-            if not math.isfinite(value) or (isinstance(old, int) and value != int(value)):
+            if not math.isfinite(value):
                 raise ValueError
-            return int(text) if isinstance(old, int) and text.lstrip("+-").isdigit() else type(old)(value)
+            return value
         except ValueError:
-            kind = "number" if isinstance(old, float) else "whole number"
-            raise InputError(f"{name} must be a {kind}, got '{text}'") from None
+            raise InputError(f"{name} must be a number, got '{text}'") from None
     if is_dataclass(old):
         parts = [part.name for part in fields(old) if isinstance(getattr(old, part.name), Enum | str | int | float)]
         if parts:

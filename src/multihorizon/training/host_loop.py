@@ -84,6 +84,7 @@ class HostTrainer:
         self.overlaps = environments > 1
         self.evaluation_environments = at_least("the number of evaluation environments", evaluation_environments, 1)
         self.evaluation_groups = groups if evaluation_environments % groups == 0 else 1
+        self.evaluation_at_once = evaluation_environments // self.evaluation_groups
         self._worlds: dict[tuple[int, int], VectorEnvironment] = {}
         self._running: Running | None = None
         world = make(1)  # to look at: all of them take their time, and may be too many
@@ -110,7 +111,7 @@ class HostTrainer:
     def world(self, phase: int, group: int = 0) -> VectorEnvironment:
         """The environments of all seeds, made when they are first needed."""
         if (phase, group) not in self._worlds:
-            count = (self.at_once, self.evaluation_environments // self.evaluation_groups)[phase]
+            count = (self.at_once, self.evaluation_at_once)[phase]
             self._worlds[phase, group] = self.make(self.seeds * count)
         return self._worlds[phase, group]
 
@@ -193,8 +194,9 @@ class HostTrainer:
             streams.append(chosen)
         return training, streams, Count(self.seeds, self.environments)
 
-    def _of(self, group: int) -> slice:
-        return slice(group * self.at_once, (group + 1) * self.at_once)
+    def _of(self, group: int, phase: int = TRAINING) -> slice:
+        size = (self.at_once, self.evaluation_at_once)[phase]
+        return slice(group * size, (group + 1) * size)
 
     def _begin(self, frames: Any) -> Streams:
         frames = self._by_seed(frames)
@@ -264,7 +266,6 @@ class HostTrainer:
     ) -> Count:
         """Episodes begin in all environments until `steps` were played, and those that began are finished."""
         groups, count = self.evaluation_groups, Count(self.seeds, self.evaluation_environments)
-        size = self.evaluation_environments // groups
         keys = evaluation_keys(seed, self.seeds, iteration)
         seeds = self._by_seed(self._seeds(seed, iteration, EVALUATION))
         active = np.ones((self.seeds, self.evaluation_environments), bool)
@@ -278,14 +279,14 @@ class HostTrainer:
             self.world(EVALUATION, group).send(np.asarray(actions).reshape(-1))
 
         for group in range(groups):
-            which = slice(group * size, (group + 1) * size)
+            which = self._of(group, EVALUATION)
             frames = self._by_seed(self.world(EVALUATION, group).reset(seeds[:, which].reshape(-1)))
             stacks.append(self._blank(frames))
             go_on(group, group, frames, active[:, which])
         reported, played, turn = time.perf_counter(), 0, groups
         while active.any():
             group = turn % groups
-            which = slice(group * size, (group + 1) * size)
+            which = self._of(group, EVALUATION)
             if active[:, which].any():
                 moves = self.world(EVALUATION, group).receive()
                 over = self._by_seed(moves.terminated | moves.truncated)

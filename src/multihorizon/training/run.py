@@ -82,7 +82,7 @@ def record(
                 saved, checkpointed = time.monotonic(), done
             last = state
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_left_behind(folder, checkpointed, trainer.whole_every)) from None
+        raise KeyboardInterrupt(left_behind(folder, checkpointed, trainer.whole_every)) from None
     except NotFinite as problem:
         kept = records.weights(problem.parameters, "-last-good")
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
@@ -92,7 +92,7 @@ def record(
     records.forget_latest()
 
 
-def _left_behind(folder: Path, iterations: int, whole_every: int) -> str:
+def left_behind(folder: Path, iterations: int, whole_every: int) -> str:
     if iterations:
         return f"multihorizon resume {folder} goes on after iteration {iterations}, the last that was checkpointed"
     when = f"here they are after every {whole_every} iterations at most; " if whole_every > 1 else ""

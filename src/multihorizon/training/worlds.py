@@ -128,7 +128,7 @@ def world(name: str) -> World:
     family, _, which = name.partition("/")
     if family == "atari":
         one_of("Atari game", which, atari.GAMES, "multihorizon games")
-        training, evaluation = ATARI_ENVIRONMENTS.get(jax.default_backend(), ATARI_ENVIRONMENTS["gpu"])
+        training, evaluation = ATARI_ENVIRONMENTS.get(jax.default_backend(), ATARI_ENVIRONMENTS["cpu"])
         return World(
             name,
             NATURE,
@@ -208,7 +208,9 @@ def configured(
         seed=seed,
         seeds=seeds,
         environments=chosen.environments if environments is None else environments,
-        evaluation_environments=evaluation_environments or chosen.evaluation_environments,
+        evaluation_environments=(
+            chosen.evaluation_environments if evaluation_environments is None else evaluation_environments
+        ),
         checkpoint_minutes=checkpoint_minutes,
         checkpoint_replay=checkpoint_replay,
     )
