@@ -17,13 +17,13 @@ from timeline import Spans, merged
 from update import kernels
 
 from multihorizon.files import write_json
-from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, canvas, save, styled
+from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, SKY, canvas, save, styled
 
 DRAWS = "_draw_kernel"  # with it an update begins
 KINDS = {
     "replay": (GREEN, "_draw_kernel|_write_kernel"),
     "convolutions": (BLUE, "_forward_kernel|_image_kernel|_weight_kernel"),
-    "matrix products": (BLUE, "nvjet|cublas|gemm"),
+    "matrix products": (SKY, "nvjet|cublas|gemm"),
     "Adam, large matrices": (ORANGE, "loop_add_convert_fusion"),
     "all else": (GREY, ""),
 }

@@ -3,7 +3,7 @@
     python benchmarks/memory.py --minutes 62 --out results/cpu/memory.json
 
 On a CPU, where the replay is in the host's memory too, it is kept small enough to be full soon. Iterations are short,
-so that evaluations and checkpoints come often.
+so that evaluations come often, and each is checkpointed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from multihorizon.files import write_json
 
 LINE = (
     "train multi-rainbow --env atari/Pong --steps 100000000 --training-steps 25000 --evaluation-steps 2000 "
-    "--checkpoint-minutes 5 --set replay_capacity=20000 --set warm_up_steps=2000"
+    "--checkpoint-minutes 0 --set replay_capacity=20000 --set warm_up_steps=2000"
 )
 PARTS = 6
 

@@ -40,10 +40,10 @@ def random_replay(shape: ReplayShape, seed: int = 0) -> Replay:
 
 
 def weights_of(parameters: Any) -> Tensors:
-    """In the order of PyTorch's lists, and still in Learner's layouts."""
+    """In the order of PyTorch's lists, inputs before outputs."""
     layers = [*(f"torso.layers.{number}" for number in range(3)), "torso.hidden", "heads"]
-    named = [f"{layer}.{part}" for layer in layers for part in ("weight", "bias")]
-    return [torch.tensor(np.asarray(parameters[name], np.float32)) for name in named]
+    held = [np.asarray(parameters[f"{layer}.{part}"], np.float32) for layer in layers for part in ("weight", "bias")]
+    return [torch.tensor(one.T if one.ndim == 2 else one) for one in held]
 
 
 def load(subject: Subject, state: LearnerState, replay: Replay) -> None:

@@ -60,11 +60,11 @@ def ours(name: str, in_loop: bool) -> Callable[[], None]:
 
         return jax.lax.scan(one, (state, replay), jax.random.split(key, UPDATES_IN_LOOP))[0]
 
-    program = compiled(updates, donate_argnums=(0, 1))
-    held = [learner.init(jax.random.key(0)), replay]
+    program = compiled(jax.vmap(updates), donate_argnums=(0, 1))  # over seeds, as in training: here one
+    held = list(jax.tree.map(lambda leaf: leaf[None], (learner.init(jax.random.key(0)), replay)))
 
     def run() -> None:
-        held[:] = program(*held, jax.random.key(1))
+        held[:] = program(*held, jax.random.key(1)[None])
         jax.block_until_ready(held)
 
     return run

@@ -88,7 +88,7 @@ def test_permuting_heads_permutes_results(name: str, bootstrap: Bootstrap, doubl
         shape = agent.loss.output_shape(10, one.actions)
         used = math.prod(shape)
         weight, bias = parameters["heads.weight"], parameters["heads.bias"]
-        weight = weight.at[:, :used].set(weight[:, :used].reshape(-1, *shape)[:, order].reshape(-1, used))
+        weight = weight.at[:used].set(weight[:used].reshape(*shape, -1)[order].reshape(used, -1))
         bias = bias.at[:used].set(bias[:used].reshape(shape)[order].reshape(-1))
         return parameters | {"heads.weight": weight, "heads.bias": bias}
 

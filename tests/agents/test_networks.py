@@ -14,6 +14,7 @@ from multihorizon.agents.networks import (
     cast,
     convolve_for,
     make_network,
+    product,
 )
 
 KEY = jax.random.key(0)
@@ -35,11 +36,11 @@ def test_nature_torso_has_the_papers_shapes() -> None:
     network = make_network(KEY, NATURE, (84, 84, 4), (10, 18, 51))
     shapes = [layer.weight.shape for layer in network.torso.layers]
     assert shapes == [(8, 8, 4, 32), (4, 4, 32, 64), (3, 3, 64, 64)]
-    assert network.torso.hidden.weight.shape == (11 * 11 * 64, 512)
-    assert network.heads.weight.shape == (512, 9184)  # 10 · 18 · 51 = 9180, and some that are not used
+    assert network.torso.hidden.weight.shape == (512, 11 * 11 * 64)
+    assert network.heads.weight.shape == (9184, 512)  # 10 · 18 · 51 = 9180, and some that are not used
     assert network(jnp.zeros((84, 84, 4), jnp.uint8)).shape == (10, 18, 51)
     for layer in (*network.torso.layers, network.torso.hidden, network.heads):
-        bound = 3**0.25 / np.sqrt(np.prod(layer.weight.shape[:-1]))
+        bound = 3**0.25 / np.sqrt(layer.weight.size / layer.bias.size)
         assert 0.95 * bound < jnp.abs(layer.weight).max() <= bound
         assert not jnp.any(layer.bias)
 
@@ -55,7 +56,7 @@ def test_bytes_are_scaled_and_heads_have_no_nonlinearity() -> None:
 def test_a_head_is_untouched_by_the_others() -> None:
     network = make_network(KEY, SMALL, (10, 10, 4), (3, 2))
     x = jax.random.uniform(jax.random.key(4), (10, 10, 4))
-    changed = eqx.tree_at(lambda n: n.heads.weight, network, network.heads.weight.at[:, 2:].multiply(5))
+    changed = eqx.tree_at(lambda n: n.heads.weight, network, network.heads.weight.at[2:].multiply(5))
     before, after = network(x), changed(x)
     np.testing.assert_array_equal(before[0], after[0])
     assert not np.allclose(before[1:], after[1:])
@@ -77,12 +78,19 @@ def test_outputs_of_rounded_weights_are_not_rounded_themselves_but_their_gradien
     network = cast(make_network(KEY, MLP, (6,), (3, 2)), jnp.bfloat16)
     x = jax.random.normal(jax.random.key(2), (5, 6))
     features = jax.vmap(network.torso)(x.astype(jnp.bfloat16)).astype(jnp.float32)
-    exact = features @ network.heads.weight.astype(jnp.float32)
+    exact = features @ network.heads.weight.T.astype(jnp.float32)
     np.testing.assert_allclose(jax.vmap(network)(x).reshape(5, -1), exact[:, :6], rtol=1e-5, atol=1e-6)
     gradient = jax.grad(lambda heads: jax.vmap(eqx.tree_at(lambda n: n.heads, network, heads))(x).sum())(network.heads)
     assert gradient.weight.dtype == jnp.bfloat16
-    expected = jnp.broadcast_to(features.sum(axis=0)[:, None], (features.shape[1], 6))
-    np.testing.assert_allclose(gradient.weight[:, :6].astype(jnp.float32), expected, rtol=2e-2, atol=2e-2)
+    expected = jnp.broadcast_to(features.sum(axis=0), (6, features.shape[1]))
+    np.testing.assert_allclose(gradient.weight[:6].astype(jnp.float32), expected, rtol=2e-2, atol=2e-2)
+
+
+def test_a_product_is_the_same_either_way_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight, x = jax.random.normal(KEY, (7, 5)), jax.random.normal(jax.random.key(2), (5,))
+    np.testing.assert_allclose(product(weight, x), weight @ x, rtol=1e-6)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    np.testing.assert_allclose(product(weight, x), weight @ x, rtol=1e-6)
 
 
 def test_where_each_way_of_convolving_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

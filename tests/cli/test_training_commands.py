@@ -68,6 +68,7 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     [
         ("train rainbw --env foraging", "unknown agent 'rainbw' (did you mean 'rainbow'?)"),
         ("train rainbow --env forging", "unknown environment 'forging' (did you mean 'foraging'?)"),
+        ("train rainbow --env Seaquest", "unknown environment 'Seaquest' (did you mean 'atari/Seaquest'?)"),
         ("train rainbow", "the following arguments are required: --env"),
         ("train rainbow --env foraging --steps 10", "--steps must be more than the 2,000 steps of the warm-up"),
         ("train rainbow --env foraging --seeds 0", "--seeds must be a whole number"),

@@ -8,6 +8,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from multihorizon.envs.gymnasium_vector import Gymnasium
+from multihorizon.errors import InputError
 
 
 class Shown(gymnasium.Env[Any, Any]):
@@ -54,6 +55,32 @@ def test_what_is_observed(shape: tuple[int, ...], dtype: Any, frame: tuple[int, 
 def test_channels_first_are_refused() -> None:
     with pytest.raises(ValueError, match=r"must be \[height width channels\], but those of .* are \(3, 64, 64\)"):
         Gymnasium(lambda: Shown((3, 64, 64)), 1)
+
+
+def test_more_axes_than_an_images_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"those of .* have 4 axes, \(2, 8, 8, 3\)"):
+        Gymnasium(lambda: Shown((2, 8, 8, 3)), 1)
+
+
+def test_a_reward_that_is_no_number_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Shown, "step", lambda self, action: (self._seen(), np.nan, False, False, {}))
+    made = Gymnasium(lambda: Shown((4,)), 2)
+    made.reset(np.arange(2))
+    made.send(np.zeros(2, int))
+    with pytest.raises(ValueError, match=r"a reward of nan; it must be finite"):
+        made.receive()
+
+
+def test_whatever_an_environment_fails_with_when_it_is_made_is_one_line() -> None:
+    def broken() -> gymnasium.Env[Any, Any]:
+        raise ValueError("no such level")
+
+    gymnasium.register("Broken-v0", broken)
+    try:
+        with pytest.raises(InputError, match=r"Gymnasium cannot make 'Broken-v0': no such level"):
+            Gymnasium("Broken-v0", 1)
+    finally:
+        del gymnasium.registry["Broken-v0"]
 
 
 def test_a_registered_environment_need_not_know_how_to_be_drawn() -> None:

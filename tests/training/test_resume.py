@@ -104,8 +104,11 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(tmp_path: Path) -> N
     assert [line["iteration"] for line in lines(tmp_path / "stopped")] == [0, 1, 2]
     assert not (tmp_path / "stopped/checkpoints").exists()
     assert list((tmp_path / "stopped/events").iterdir())
+    (tmp_path / "stopped/checkpoints").mkdir()
+    (tmp_path / "stopped/checkpoints/iteration-000002-0.npz").write_bytes(b"of a run killed at its very end")
     with pytest.raises(ValueError, match="is finished"):
         run(tmp_path / "stopped")
+    assert not (tmp_path / "stopped/checkpoints").exists()
 
 
 def test_what_an_interrupted_run_has_left_is_said(tmp_path: Path) -> None:

@@ -41,27 +41,37 @@ def _uniform(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]
 
 
 class Dense(eqx.Module):
-    weight: Float[Array, "I O"]
+    """Outputs come first, as in the gradient that differentiation makes: on a CPU an optimiser would read another
+    order entry by entry, from as many cache lines, which took a third of an update."""
+
+    weight: Float[Array, "O I"]
     bias: Float[Array, " O"]
 
     def __init__(self, key: Key[Array, ""], inputs: int, outputs: int) -> None:
-        self.weight = _uniform(key, (inputs, outputs))
+        self.weight = _uniform(key, (inputs, outputs)).T
         self.bias = jnp.zeros(outputs)
 
     def __call__(self, x: Float[Array, " I"]) -> Float[Array, " O"]:
-        return x @ self.weight + self.bias
+        return product(self.weight, x) + self.bias
+
+
+def product(weight: Float[Array, "O I"], x: Float[Array, " I"], dtype: Any = None) -> Float[Array, " O"]:
+    """The same either way round, but under vmap not with the same speed everywhere."""
+    if jax.default_backend() == "cpu":
+        return jnp.dot(weight, x, preferred_element_type=dtype)
+    return jnp.dot(x, weight.T, preferred_element_type=dtype)
 
 
 @jax.custom_jvp
-def product_in_full(x: Float[Array, " I"], weight: Float[Array, "I O"]) -> Float[Array, " O"]:
+def product_in_full(weight: Float[Array, "O I"], x: Float[Array, " I"]) -> Float[Array, " O"]:
     """A product in float32 of whatever type. Its gradients are of the type that is computed with."""
-    return jnp.dot(x, weight, preferred_element_type=jnp.float32)
+    return product(weight, x, jnp.float32)
 
 
 @product_in_full.defjvp
 def _product_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    (x, weight), (dx, dweight) = primals, tangents
-    return product_in_full(x, weight), (dx @ weight + x @ dweight).astype(jnp.float32)
+    (weight, x), (dweight, dx) = primals, tangents
+    return product_in_full(weight, x), (product(weight, dx) + product(dweight, x)).astype(jnp.float32)
 
 
 class Convolution(eqx.Module):
@@ -247,7 +257,7 @@ class Network(eqx.Module):
         dtype = self.heads.weight.dtype
         scale = 1 / 255 if observation.dtype == jnp.uint8 else 1.0
         features = self.torso(observation.astype(dtype) * jnp.asarray(scale, dtype))
-        outputs = product_in_full(features, self.heads.weight) + self.heads.bias.astype(jnp.float32)
+        outputs = product_in_full(self.heads.weight, features) + self.heads.bias.astype(jnp.float32)
         return outputs[: math.prod(self.output_shape)].reshape(self.output_shape)
 
 

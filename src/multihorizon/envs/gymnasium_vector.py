@@ -37,6 +37,11 @@ class Gymnasium:
                 "gymnasium.wrappers.FlattenObservation makes vectors"
             )
         shape = tuple(observed.shape)
+        if len(shape) > 3:
+            raise InputError(
+                f"observations must be vectors or images, but those of {name} have {len(shape)} axes, {shape}; "
+                "gymnasium.wrappers.FlattenObservation makes vectors"
+            )
         if len(shape) == 3 and shape[0] <= 4 < min(shape[1:]):
             raise InputError(
                 f"images must be [height width channels], but those of {name} are {shape}, channels first; "
@@ -66,6 +71,8 @@ class Gymnasium:
 
     def receive(self) -> Moves:
         frames, rewards, terminated, truncated, info = self._environments.step(self._sent)
+        if not np.isfinite(rewards).all():
+            raise InputError(f"the environment gave a reward of {rewards[~np.isfinite(rewards)][0]}; it must be finite")
         finals = None
         if "final_obs" in info and not self._rendered:
             finals = np.zeros((self.count, *self.frame_shape), self.frame_dtype)
@@ -93,8 +100,9 @@ def _made(make: str | Callable[[], gymnasium.Env[Any, Any]], rendered: bool) -> 
                 if rendered:  # what Gymnasium warns of is said below, where it matters
                     warnings.simplefilter("ignore")
                 made = gymnasium.make(make, **drawn)
-        except (gymnasium.error.Error, ImportError, TypeError, AssertionError) as problem:
-            raise InputError(f"Gymnasium cannot {'draw' if rendered else 'make'} '{make}': {problem}") from None
+        except Exception as problem:  # whatever stands in its code
+            what = f"{'draw' if rendered else 'make'} '{make}': {problem or type(problem).__name__}"
+            raise InputError(f"Gymnasium cannot {what}") from problem
     if isinstance(made.observation_space, gymnasium.spaces.Discrete):
         return gymnasium.wrappers.FlattenObservation(made)  # one-hot
     return made

@@ -39,10 +39,10 @@ RATES = {
     },
     "cpu": {
         "minatar": Rate(1_800, 1_800),
-        "atari": Rate(99, 99),
+        "atari": Rate(90, 90),
         "foraging": Rate(2_000, 2_000),
         "pathworld": Rate(2_000, 2_000),
-        "": Rate(99, 99),
+        "": Rate(90, 90),
     },
 }
 START_SECONDS = 20  # imports and compilation

@@ -63,6 +63,8 @@ class Checkpoints:
                 if _checksum(path) != int(checksum, 16):
                     raise zipfile.BadZipFile("its checksum is another")
                 state = self._read(path, init)
+            except PermissionError as problem:
+                raise InputError(f"{path} cannot be read ({problem.strerror})") from problem
             except DAMAGED as problem:
                 warn(f"{path} is damaged ({problem})")
                 damaged.append(path)
@@ -75,12 +77,6 @@ class Checkpoints:
         if damaged:
             raise InputError(f"no checkpoint in {self.folder} is whole; to begin anew, remove that folder")
         return init(), 0
-
-    def remove(self) -> None:
-        for path in (*self.paths(), *self.folder.glob("damaged-*")):
-            path.unlink()
-        if self.folder.is_dir():
-            self.folder.rmdir()
 
     def _parts(self, state: Any) -> Iterator[tuple[str, Any]]:
         """The arrays to keep, or their forms, by name."""

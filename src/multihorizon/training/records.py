@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import IO, Any
@@ -47,6 +48,7 @@ class Records:
 
     def refuse_if_finished(self) -> None:
         if (self.folder / WEIGHTS).exists():
+            self.tidy()  # in case it was killed before it had come to that
             raise InputError(f"the run in {self.folder} is finished; to train longer choose another folder")
 
     def rewind(self, iterations: int) -> None:
@@ -86,8 +88,9 @@ class Records:
             np.savez(stream, allow_pickle=False, **named)
         return path
 
-    def forget_latest(self) -> None:
-        """The final weights are the latest."""
+    def tidy(self) -> None:
+        """Removes what a finished run has no use for: its final weights are the latest."""
+        shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
         (self.folder / WEIGHTS.replace(".", f"{LATEST}.")).unlink(missing_ok=True)
 
     def close(self) -> None:

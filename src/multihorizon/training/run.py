@@ -88,8 +88,7 @@ def record(
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
     with _writing(folder):
         records.weights(last.learner.parameters)
-    checkpoints.remove()
-    records.forget_latest()
+    records.tidy()
 
 
 def left_behind(folder: Path, iterations: int, whole_every: int) -> str:

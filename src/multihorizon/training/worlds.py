@@ -142,6 +142,8 @@ def world(name: str) -> World:
         )
     if family == "gym" and which:
         return _gymnasium(name, which)
+    if name in atari.GAMES:
+        raise InputError(f"unknown environment '{name}' (did you mean 'atari/{name}'?)")
     if family not in ("pathworld", "foraging", "minatar"):
         one_of("environment", name, [*ON_DEVICE, "atari/GAME", "gym/ID"])
     return ON_DEVICE[one_of("environment", name, ON_DEVICE)]
