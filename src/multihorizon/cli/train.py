@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "a setting of the agent, as in n_steps=5 or optimiser.learning_rate=1e-4 (see multihorizon agents --json)"
     )
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=settings)
-    parser.add_argument("--checkpoint-minutes", type=float, default=10.0, metavar="M", help="at least between two (10)")
+    between = "least minutes between two checkpoints (10; 0: one after every iteration)"
+    parser.add_argument("--checkpoint-minutes", type=float, default=10.0, metavar="M", help=between)
     parser.add_argument("--no-checkpoint-replay", action="store_true", help="saves disk; replay is then filled anew")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (runs/AGENT-ENV-SEED)")
     running.add_arguments(parser)

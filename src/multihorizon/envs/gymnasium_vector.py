@@ -28,7 +28,10 @@ class Gymnasium:
         name = make if isinstance(make, str) else getattr(make, "__name__", type(make).__name__)
         space = self._environments.single_action_space
         if not isinstance(space, gymnasium.spaces.Discrete):
-            raise InputError(f"only discrete actions are supported, but {name} has {space}; use another environment")
+            raise InputError(
+                f"only discrete actions are supported, but {name} has {space}; a gymnasium.ActionWrapper could choose "
+                "from some of them"
+            )
         self.actions, self._first_action = int(space.n), int(space.start)
         observed: Any = self._environments.single_observation_space
         if not isinstance(observed, gymnasium.spaces.Box) or not observed.shape:
