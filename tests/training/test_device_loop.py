@@ -40,16 +40,15 @@ def after(trainer: DeviceTrainer, seed: int) -> tuple[Any, Outcome]:
 def test_seeds_side_by_side_equal_single_runs() -> None:
     agent = small("hyper-rainbow")
     together, _ = after(trainer_of(agent, seeds=3), 8)  # 200 updates
-    single = trainer_of(agent)
+    single, apart = trainer_of(agent), []
     for s in range(3):
         alone, _ = after(single, 8 + s)
-        for a, b in zip(
-            jax.tree.leaves(together.learner.parameters), jax.tree.leaves(alone.learner.parameters), strict=True
-        ):
-            # Rounding may tip a draw, and then they differ by thousandths; those of another seed by tenths.
-            np.testing.assert_allclose(a[s], b[0], atol=1e-2)
-            assert np.median(np.abs(a[s] - b[0])) < 2e-4
+        both = zip(jax.tree.leaves(together.learner.parameters), jax.tree.leaves(alone.learner.parameters), strict=True)
+        apart.append(max(np.abs(a[s] - b[0]).max() for a, b in both))
         np.testing.assert_array_equal(together.replay.actions[s, :400], alone.replay.actions[0, :400])
+    # Rounding tips a draw in one seed of six, and then they differ by thousandths; those of another seed by tenths.
+    assert sorted(apart)[1] < 2e-4
+    assert max(apart) < 1e-2
 
 
 def test_each_seed_is_its_own_from_the_first_step() -> None:

@@ -121,6 +121,19 @@ def test_what_an_interrupted_run_has_left_is_said(tmp_path: Path) -> None:
     assert "after every 429 iterations at most" in left_behind(tmp_path, 0, 429)
 
 
+def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "kept", stop_after=1, by=KeyboardInterrupt)
+
+    def refuse(path: Path) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("multihorizon.training.checkpoint._checksum", refuse)
+    with pytest.raises(ValueError, match=r"cannot be read \(Permission denied\)"):
+        run(tmp_path / "kept")
+    assert [path.name[:9] for path in (tmp_path / "kept/checkpoints").iterdir()] == ["iteration"]
+
+
 def test_events_are_for_tensorboard(tmp_path: Path) -> None:
     """Of a run that was stopped after its second iteration, and did that again when it went on."""
     from tensorboardX.proto.event_pb2 import Event, SessionLog
