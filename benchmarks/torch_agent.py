@@ -75,13 +75,13 @@ def network(weights: Tensors, observations: torch.Tensor, shape: tuple[int, int]
     for i, (_, _, size, stride) in enumerate(LAYERS):
         x = F.relu(convolved(x, weights[2 * i], weights[2 * i + 1], size, stride))
     x = x.reshape(x.shape[0], -1)  # rows, columns, channels: the order that Learner's dense layer has too
-    x = F.relu(torch.addmm(weights[7], x, weights[6]))
-    out = torch.addmm(weights[9], x, weights[8])[:, : shape[0] * shape[1] * ATOMS]
+    x = F.relu(F.linear(x, weights[6], weights[7]))
+    out = F.linear(x, weights[8], weights[9])[:, : shape[0] * shape[1] * ATOMS]
     return out.float().view(-1, *shape, ATOMS)
 
 
 def packed(weights: Tensors, convolve: str) -> Tensors:
-    """From the layouts of Learner's weights, [k k I O] and [I O], to those computed with here."""
+    """From the layouts of Learner's weights, [k k I O] and [O I], to those computed with here."""
 
     def one(weight: torch.Tensor) -> torch.Tensor:
         if weight.ndim != 4:
@@ -112,9 +112,10 @@ def fresh_weights(outputs: int, device: str) -> Tensors:
     """Uniform within ±1/√fan-in, in Learner's layouts."""
     shapes = [(size, size, inputs, outputs) for inputs, outputs, size, _ in LAYERS]
     weights = []
-    for shape in (*shapes, (FLAT, HIDDEN), (HIDDEN, -(-outputs // LANES) * LANES)):
-        bound = float(np.prod(shape[:-1])) ** -0.5
-        weights += [torch.empty(shape, device=device).uniform_(-bound, bound), torch.zeros(shape[-1], device=device)]
+    for shape in (*shapes, (HIDDEN, FLAT), (-(-outputs // LANES) * LANES, HIDDEN)):
+        outputs = shape[0] if len(shape) == 2 else shape[-1]
+        bound = (outputs / float(np.prod(shape))) ** 0.5
+        weights += [torch.empty(shape, device=device).uniform_(-bound, bound), torch.zeros(outputs, device=device)]
     return weights
 
 

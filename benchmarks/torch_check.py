@@ -15,6 +15,7 @@ from multihorizon.agents.learner import Learner, LearnerState
 from multihorizon.agents.networks import NATURE
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import Replay, ReplayShape
+from multihorizon.training.compiling import compiled
 
 FRAMES, STREAMS, ACTIONS, UPDATES = 8_000, 40, 6, 3
 # Relative, by norms. The second is for the changes of weights: these jump, by some 1e-3, with every feature that is
@@ -40,10 +41,10 @@ def random_replay(shape: ReplayShape, seed: int = 0) -> Replay:
 
 
 def weights_of(parameters: Any) -> Tensors:
-    """In the order of PyTorch's lists, inputs before outputs."""
+    """In the order of PyTorch's lists."""
     layers = [*(f"torso.layers.{number}" for number in range(3)), "torso.hidden", "heads"]
-    held = [np.asarray(parameters[f"{layer}.{part}"], np.float32) for layer in layers for part in ("weight", "bias")]
-    return [torch.tensor(one.T if one.ndim == 2 else one) for one in held]
+    parts = [parameters[f"{layer}.{part}"] for layer in layers for part in ("weight", "bias")]
+    return [torch.tensor(np.asarray(part, np.float32)) for part in parts]
 
 
 def load(subject: Subject, state: LearnerState, replay: Replay) -> None:
@@ -104,7 +105,7 @@ def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
         load(subject, state, replay)
         first = weights_of(state.parameters)
         sample = jax.jit(lambda replay, key: replays.sample(shape, replay, key).indices)
-        learn = jax.jit(lambda state, replay, key: learner.learn(shape, state, replay, key))
+        learn = compiled(lambda state, replay, key: learner.learn(shape, state, replay, key))
         for key in jax.random.split(jax.random.key(2), UPDATES):
             draws.copy_(draws_of(replay, sample(replay, key)))
             before, before_there = replay.priorities, agent.replay.priorities.clone()

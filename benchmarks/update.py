@@ -59,7 +59,9 @@ class Subject:
         self.shape = ReplayShape(capacity, streams, (84, 84, 1), "uint8", 4, agent.n_steps, agent.batch)
         keys = jax.random.split(jax.random.key(0), seeds)
         self.held = jax.jit(jax.vmap(lambda key: (self.learner.init(key), self._full(key))))(keys)
-        self.run_ = compiled(jax.vmap(self._updates), donate_argnums=0)
+        self.losses = jnp.zeros((seeds, UPDATES, heads))
+        # As in training nothing is held anew, so that a CUDA graph finds all of it where it was.
+        self.run_ = compiled(jax.vmap(self._updates), donate_argnums=(0, 1), keep_unused=True)
         self.keys = [jax.random.split(jax.random.key(i + 1), seeds) for i in range(BATCHES)]
         self.calls = 0
 
@@ -73,7 +75,9 @@ class Subject:
             ages=ages, priorities=priorities, block_sums=priorities.sum(axis=1), rewards=rewards, written=written
         )
 
-    def _updates(self, held: Any, key: Any) -> Any:
+    def _updates(self, held: Any, losses: Any, key: Any) -> Any:
+        del losses  # the memory for those to come
+
         def one(carry: Any, key: Any) -> Any:
             state, replay, metrics = self.learner.learn(self.shape, *carry, key)
             return (state, replay), metrics.losses
@@ -82,9 +86,9 @@ class Subject:
 
     def run(self, times: int) -> None:
         for _ in range(times):
-            self.held, losses = self.run_(self.held, self.keys[self.calls % BATCHES])
+            self.held, self.losses = self.run_(self.held, self.losses, self.keys[self.calls % BATCHES])
             self.calls += 1
-        jax.block_until_ready(losses)
+        jax.block_until_ready(self.losses)
 
     @property
     def learner_seeds(self) -> int:
@@ -122,7 +126,9 @@ def profile(subject: Subject, folder: Path) -> None:
     subject.run(3)
     with jax.profiler.trace(str(folder)):
         subject.run(3)
-    (folder / "program.txt").write_text(subject.run_.lower(subject.held, subject.keys[0]).compile().as_text())
+    (folder / "program.txt").write_text(
+        subject.run_.lower(subject.held, subject.losses, subject.keys[0]).compile().as_text()
+    )
     total: collections.Counter[str] = collections.Counter()
     count: collections.Counter[str] = collections.Counter()
     for event in kernels(folder):

@@ -14,7 +14,6 @@ from multihorizon.agents.networks import (
     cast,
     convolve_for,
     make_network,
-    product,
 )
 
 KEY = jax.random.key(0)
@@ -84,13 +83,6 @@ def test_outputs_of_rounded_weights_are_not_rounded_themselves_but_their_gradien
     assert gradient.weight.dtype == jnp.bfloat16
     expected = jnp.broadcast_to(features.sum(axis=0), (6, features.shape[1]))
     np.testing.assert_allclose(gradient.weight[:6].astype(jnp.float32), expected, rtol=2e-2, atol=2e-2)
-
-
-def test_a_product_is_the_same_either_way_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    weight, x = jax.random.normal(KEY, (7, 5)), jax.random.normal(jax.random.key(2), (5,))
-    np.testing.assert_allclose(product(weight, x), weight @ x, rtol=1e-6)
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    np.testing.assert_allclose(product(weight, x), weight @ x, rtol=1e-6)
 
 
 def test_where_each_way_of_convolving_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

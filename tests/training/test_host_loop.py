@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scripted import ACTIONS, Scripted
@@ -12,7 +13,7 @@ from scripted import ACTIONS, Scripted
 from multihorizon.agents.networks import MlpTorso
 from multihorizon.agents.presets import Adam, Agent, preset
 from multihorizon.agents.replay import FINAL, GOES_ON, TERMINATED, TRUNCATED
-from multihorizon.training import host_loop
+from multihorizon.training import host_loop, turns
 from multihorizon.training.compiling import IN_ONE_GRAPH
 from multihorizon.training.host_loop import HostTrainer
 from multihorizon.training.iterations import NotFinite, Outcome, Schedule, evaluation_keys
@@ -151,6 +152,13 @@ def test_the_target_is_copied_every_so_many_steps() -> None:
         np.testing.assert_array_equal(a, b)
     training, _ = after(trainer_of(agent, environments=4, steps=120 + 84))
     assert not np.array_equal(training.learner.parameters["heads.weight"], training.learner.target["heads.weight"])
+
+
+def test_every_update_has_a_key_of_its_own_that_acting_has_not() -> None:
+    key = jax.random.key(0)
+    keys = [turns._learning_key(key, update) for update in jnp.arange(100)]
+    drawn = {tuple(jax.random.key_data(one).tolist()) for one in (key, *jax.random.split(key), *keys)}
+    assert len(drawn) == 103
 
 
 def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,26 +52,19 @@ class Dense(eqx.Module):
         self.bias = jnp.zeros(outputs)
 
     def __call__(self, x: Float[Array, " I"]) -> Float[Array, " O"]:
-        return product(self.weight, x) + self.bias
-
-
-def product(weight: Float[Array, "O I"], x: Float[Array, " I"], dtype: Any = None) -> Float[Array, " O"]:
-    """The same either way round, but under vmap not with the same speed everywhere."""
-    if jax.default_backend() == "cpu":
-        return jnp.dot(weight, x, preferred_element_type=dtype)
-    return jnp.dot(x, weight.T, preferred_element_type=dtype)
+        return self.weight @ x + self.bias
 
 
 @jax.custom_jvp
 def product_in_full(weight: Float[Array, "O I"], x: Float[Array, " I"]) -> Float[Array, " O"]:
     """A product in float32 of whatever type. Its gradients are of the type that is computed with."""
-    return product(weight, x, jnp.float32)
+    return jnp.dot(weight, x, preferred_element_type=jnp.float32)
 
 
 @product_in_full.defjvp
 def _product_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     (weight, x), (dweight, dx) = primals, tangents
-    return product_in_full(weight, x), (product(weight, dx) + product(dweight, x)).astype(jnp.float32)
+    return product_in_full(weight, x), (weight @ dx + dweight @ x).astype(jnp.float32)
 
 
 class Convolution(eqx.Module):

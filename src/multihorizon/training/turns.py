@@ -98,17 +98,19 @@ class Programs:
         return key, replay, streams
 
     def _learn_one(self, training: Training, update: Int[Array, ""]) -> Training:
-        key, learn_key = jax.random.split(training.key)
-        learner, replay, metrics = self.learner.learn(self.shape, training.learner, training.replay, learn_key)
-        return Training(replay, learner, key, training.tally.add(update, metrics))
+        return self._learn(training, (update, _learning_key(training.key, update)))[0]
 
     def _learn_all(self, training: Training, first: Int[Array, ""]) -> Training:
-        """All the updates that a cycle earns."""
+        """All the updates that a cycle earns. The state is all that they touch, and it stays where it is: a CUDA graph
+        of them need not be made anew for every cycle, which would take the host as long as to launch it."""
+        numbers = first + jnp.arange(self.updates_a_cycle)
+        keys = jax.vmap(partial(_learning_key, training.key))(numbers)
+        return updates(self._learn, training, (numbers, keys))[0]
 
-        def one(training: Training, update: Int[Array, ""]) -> tuple[Training, None]:
-            return self._learn_one(training, update), None
-
-        return updates(one, training, first + jnp.arange(self.updates_a_cycle))[0]
+    def _learn(self, training: Training, given: tuple[Int[Array, ""], Key[Array, ""]]) -> tuple[Training, None]:
+        update, key = given
+        learner, replay, metrics = self.learner.learn(self.shape, training.learner, training.replay, key)
+        return Training(replay, learner, training.key, training.tally.add(update, metrics)), None
 
     def _play_one(
         self,
@@ -123,3 +125,8 @@ class Programs:
         stacks = jax.vmap(follow)(stacks, frames, begins)
         epsilon = jnp.asarray(self.agent.epsilon.evaluation)
         return stacks, self._chosen(parameters, jax.random.fold_in(key, turn), stacks, epsilon)
+
+
+def _learning_key(key: Key[Array, ""], update: Int[Array, ""]) -> Key[Array, ""]:
+    """Apart from those that acting splits off, which are the first two."""
+    return jax.random.fold_in(key, update + 2)
