@@ -48,7 +48,7 @@ def draw(lanes: dict[str, Spans], begins: list[float], first: float, last: float
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("profile", type=Path, help="the folder that `update.py --profile` wrote")
-    parser.add_argument("--updates", type=int, default=6, help="to draw: the quickest in a row")
+    parser.add_argument("--updates", type=int, default=6, help="to draw: those in a row that differ least")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     try:
@@ -62,17 +62,17 @@ def main() -> None:
     begins = sorted(event["ts"] for event in events if DRAWS in event["name"])
     if not 0 < options.updates < len(begins):
         sys.exit(f"{Path(__file__).name}: --updates must lie in [1, {len(begins) - 1}] for this profile")
-    # Others wait, for a millisecond and more, while the profiler takes down the graph that they are in.
-    spans_of = [b - a for a, b in zip(begins, begins[options.updates :], strict=False)]
-    quickest = int(np.argmin(spans_of))
-    first, last = begins[quickest], begins[quickest + options.updates]
+    # Others begin or end a graph, where some wait, for a millisecond and more, while the profiler takes it down.
+    gaps_of = np.lib.stride_tricks.sliding_window_view(np.diff(begins), options.updates)
+    steadiest = int(np.argmin(np.ptp(gaps_of, axis=1)))
+    gaps = gaps_of[steadiest]
+    first, last = begins[steadiest], begins[steadiest + options.updates]
     lanes = {kind: merged(lanes[kind]) for kind in KINDS if kind in lanes}
     each = (last - first) / options.updates
     busy = {
         kind: sum(min(b, last) - max(a, first) for a, b in spans if b > first and a < last) / options.updates
         for kind, spans in lanes.items()
     }
-    gaps = np.diff(begins[quickest : quickest + options.updates + 1])
     print(f"| | µs of the {each:.0f} of an update |\n|---|---|")
     for kind, taken in busy.items():
         print(f"| {kind} | {taken:.0f} |")
