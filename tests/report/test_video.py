@@ -1,4 +1,4 @@
-"""Videos that cannot be written."""
+"""Videos, and those that cannot be written."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,8 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image, ImageSequence
 
-from multihorizon.report.video import _write_mp4
+from multihorizon.report.video import GAME, _write_mp4, write_video
+from multihorizon.training.judging import Watched
+
+
+def test_what_comes_is_not_shown_before_it_does(tmp_path: Path) -> None:
+    rng, steps = np.random.default_rng(0), 20
+    pictures = [np.zeros((8, 8, 3), np.uint8)] * (steps + 1)
+    values, actions = rng.normal(size=(steps, 3, 2)), np.zeros(steps, int)
+    episode = Watched(pictures, values, actions, np.ones(steps), np.array([0, 0.9, 0.99]), np.ones(3) / 3)
+    with Image.open(write_video(episode, tmp_path / "a.gif", "made up", 15)) as video:
+        dark = [int(np.sum(np.asarray(one.convert("L"))[:, GAME:] < 200)) for one in ImageSequence.Iterator(video)]
+    assert len(dark) == steps  # of two pictures that are the same a GIF holds one
+    assert dark[0] + 2_000 < dark[steps // 2] < dark[-1] - 2_000
 
 
 def test_ffmpegs_failure_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,9 +106,11 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(tmp_path: Path) -> N
     assert list((tmp_path / "stopped/events").iterdir())
     (tmp_path / "stopped/checkpoints").mkdir()
     (tmp_path / "stopped/checkpoints/iteration-000002-0.npz").write_bytes(b"of a run killed at its very end")
+    (tmp_path / "stopped/.weights-latest.123.npz").write_bytes(b"of one killed while it wrote them")
     with pytest.raises(ValueError, match="is finished"):
         run(tmp_path / "stopped")
     assert not (tmp_path / "stopped/checkpoints").exists()
+    assert [path.name for path in (tmp_path / "stopped").glob("*weights*")] == ["weights.npz"]
 
 
 def test_what_an_interrupted_run_has_left_is_said(tmp_path: Path) -> None:

@@ -31,14 +31,16 @@ def write_video(episode: "Watched", path: Path, title: str, frames_per_second: i
     """MP4 or GIF, by the path's ending."""
     check_ending(path)
     figure, columns = curves(episode, title)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    drawn = np.asarray(canvas.buffer_rgba())[..., :3]
-    top, bottom = _plot_rows(figure)
+    drawn = _pixels(figure)
+    top, bottom, right = _plot_edges(figure)
+    for line in [line for axes in figure.axes for line in axes.lines]:
+        line.set_visible(False)
+    empty = _pixels(figure)
     frames = []
     for t, picture in enumerate(episode.pictures):
         beside = drawn.copy()
         column = columns[min(t, len(columns) - 1)]
+        beside[top:bottom, column:right] = empty[top:bottom, column:right]  # what comes is not known yet
         beside[top:bottom, column : column + 2] = CURSOR
         frames.append(np.concatenate([_game(picture), beside], axis=1))
     with atomically(path) as file:
@@ -71,9 +73,17 @@ def curves(episode: "Watched", title: str) -> tuple[Figure, Int[np.ndarray, " T"
     return figure, np.clip(np.round(columns), 0, CURVES - 2).astype(int)
 
 
-def _plot_rows(figure: Figure) -> tuple[int, int]:
+def _pixels(figure: Figure) -> UInt8[np.ndarray, "H W 3"]:
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def _plot_edges(figure: Figure) -> tuple[int, int, int]:
+    """The first and last row, and the last column, of what is plotted."""
     boxes = [axes.get_window_extent() for axes in figure.axes]
-    return HEIGHT - round(max(box.y1 for box in boxes)), HEIGHT - round(min(box.y0 for box in boxes))
+    top, bottom = max(box.y1 for box in boxes), min(box.y0 for box in boxes)
+    return HEIGHT - round(top), HEIGHT - round(bottom), round(max(box.x1 for box in boxes))
 
 
 def _game(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "H W 3"]:

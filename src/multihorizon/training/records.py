@@ -89,9 +89,12 @@ class Records:
         return path
 
     def tidy(self) -> None:
-        """Removes what a finished run has no use for: its final weights are the latest."""
+        """Removes what a finished run has no use for: its final weights are the latest. Killed while it wrote some, it
+        may have left them unfinished."""
         shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
-        (self.folder / WEIGHTS.replace(".", f"{LATEST}.")).unlink(missing_ok=True)
+        stem, ending = WEIGHTS.split(".")
+        for path in (self.folder / f"{stem}{LATEST}.{ending}", *self.folder.glob(f".{stem}*.{ending}")):
+            path.unlink(missing_ok=True)
 
     def close(self) -> None:
         if self._events is not None:
