@@ -50,15 +50,14 @@ class Clock:
         return timing
 
     def watch(self, trainer: HostTrainer) -> None:
-        """The host's turn: it receives what a group did, hands it over to the device, waits for the actions, and sends
-        them. On a GPU a thread beside it hands over the updates, and it may have to wait for that."""
+        """The host's turn: it receives what a group did, hands it and the updates that it earned over to the device,
+        waits for the actions, and sends them."""
         watched: Any = trainer
         for group in range(trainer.groups):
             world = watched.world(TRAINING, group)
             world.receive = self.timed("waiting for environments", world.receive)
         watched._store = self.timed("handing over a step", watched._store)
-        watched._update = self.timed("handing over updates, beside", watched._update)
-        watched._handed_over = self.timed("waiting for that", watched._handed_over)
+        watched._update = self.timed("handing over updates", watched._update)
         watched._send = self.timed("waiting for actions, and sending them", watched._send)
 
 

@@ -1,7 +1,6 @@
 """Training in environments on the host: what is stored, when updates come, seeds side by side, evaluation."""
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -153,19 +152,6 @@ def test_the_target_is_copied_every_so_many_steps() -> None:
         np.testing.assert_array_equal(a, b)
     training, _ = after(trainer_of(agent, environments=4, steps=120 + 84))
     assert not np.array_equal(training.learner.parameters["heads.weight"], training.learner.target["heads.weight"])
-
-
-@pytest.mark.parametrize("environments", [3, 4])
-def test_updates_handed_over_by_a_thread_beside_are_those_handed_over_in_turn(environments: int) -> None:
-    agent = small("rainbow", target_period_steps=80)
-    ends = []
-    for beside in (None, ThreadPoolExecutor(1)):
-        trainer = trainer_of(agent, environments)
-        trainer._beside = beside
-        ends.append(after(trainer)[0])
-        trainer.close()
-    for a, b in zip(*map(jax.tree.leaves, ends), strict=True):
-        np.testing.assert_array_equal(*(jax.random.key_data(x) if x.dtype == ends[0].key.dtype else x for x in (a, b)))
 
 
 def test_every_update_has_a_key_of_its_own_that_acting_has_not() -> None:

@@ -2,15 +2,13 @@
 
 Environments step in turns: one half of them, while what came of the other half's steps is stored and its next actions
 are chosen. An odd number steps all at once, and so do all where the CPU has to learn as well. The updates that a turn
-has earned are handed to the device after its actions are chosen, by a thread beside this one, and made while the
-environments step. With one environment they come before the next action, as in the paper. The environments' state
-cannot be saved, so that every few iterations all begin new episodes, and those under way are cut off there, as by a
-time limit.
+has earned are handed to the device after its actions are chosen, and made while the environments step. With one
+environment they come before the next action, as in the paper. The environments' state cannot be saved, so that
+every few iterations all begin new episodes, and those under way are cut off there, as by a time limit.
 """
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -84,8 +82,6 @@ class HostTrainer:
         self.pace = pace_of(agent, environments, self.at_once)
         self.cycles = self.pace.cycles(schedule.training_steps)
         self.overlaps = environments > 1
-        # To hand updates over to a GPU takes as long as to wait for actions and environments: both are done at once.
-        self._beside = None if on_cpu or not self.overlaps else ThreadPoolExecutor(1)
         self.evaluation_environments = at_least("the number of evaluation environments", evaluation_environments, 1)
         self.evaluation_groups = groups if evaluation_environments % groups == 0 else 1
         self.evaluation_at_once = evaluation_environments // self.evaluation_groups
@@ -123,8 +119,6 @@ class HostTrainer:
         for world in self._worlds.values():
             world.close()
         self._worlds.clear()
-        if self._beside:
-            self._beside.shutdown()
 
     def init(self, seed: int) -> Training:
         keys = jax.vmap(jax.random.key)(jnp.arange(seed, seed + self.seeds))
@@ -148,42 +142,38 @@ class HostTrainer:
         whole = time.perf_counter() - begun
         return training, outcome_of(self, iteration, training.tally, count, evaluated, trained, whole)
 
-    def _train(self, begun: Training, iteration: int, seed: int, report: Report) -> tuple[Training, Count]:
-        training: Training | Future[Training]
+    def _train(self, training: Training, iteration: int, seed: int, report: Report) -> tuple[Training, Count]:
         worlds = [self.world(TRAINING, group) for group in range(self.groups)]
         first, turns = iteration * self.cycles, self.cycles * self.pace.rows
-        learns_from = self.pace.learns_from(first, held_steps(begun.replay))
+        learns_from = self.pace.learns_from(first, held_steps(training.replay))
         step = first * self.pace.steps
         ends = (iteration + 1) % self.whole_every == 0 or iteration + 1 == self.schedule.iterations
-        training, streams, count = self._under_way(begun, iteration, seed, step)
-        good = good_copy(training.learner.parameters)
+        training, streams, count = self._under_way(training, iteration, seed, step)
         for group in range(min(self.groups, turns)):  # only those that have a turn
             self._send(group, streams[group])
+        good = good_copy(training.learner.parameters)
         reported, reported_turn = time.perf_counter(), 0
         for turn in range(turns):
             group, is_last = turn % self.groups, turn + self.groups >= turns
             cuts = is_last and ends
             moves = worlds[group].receive()
             step += self.at_once
-            training = self._handed_over(training)
             training, streams[group] = self._store(training, streams[group], moves, count, step, group, cuts)
             cycle, place = divmod(turn, self.pace.rows)
             if place == self.pace.rows - 1 and first + cycle >= learns_from:
-                training = self._hand_over(training, first + cycle)
+                training = self._update(training, first + cycle)
             if not self.overlaps:
-                training, streams[group] = self._choose(self._handed_over(training), streams[group], step)
+                training, streams[group] = self._choose(training, streams[group], step)
             if not is_last:
                 self._send(group, streams[group])
             now = time.perf_counter()
             if now - reported > SECONDS_BETWEEN_REPORTS:
-                training = self._handed_over(training)
                 check_finite(training.tally, good)
                 good = good_copy(training.learner.parameters, good)
                 speed = (turn + 1 - reported_turn) * self.at_once * self.seeds / (now - reported)
                 epsilon = float(self.agent.epsilon.at(jnp.asarray(step), self.agent.warm_up_steps))
                 report(Progress(step, ratios(count.returns, count.ended), mean_loss(training.tally), epsilon, speed))
                 reported, reported_turn = now, turn + 1
-        training = self._handed_over(training)
         check_finite(training.tally, good)
         self._running = None if ends else Running(iteration + 1, streams, count)
         return training, count
@@ -228,12 +218,6 @@ class HostTrainer:
         """Waits for a group's actions, and so for the updates before them, but not for those handed over after them."""
         self.world(TRAINING, group).send(np.asarray(streams.actions).reshape(-1))
 
-    def _hand_over(self, training: Training, cycle: int) -> Training | Future[Training]:
-        return self._beside.submit(self._update, training, cycle) if self._beside else self._update(training, cycle)
-
-    def _handed_over(self, training: Training | Future[Training]) -> Training:
-        return training.result() if isinstance(training, Future) else training
-
     def _update(self, training: Training, cycle: int) -> Training:
         """The updates that a cycle has earned, as one program unless the target is to be copied between two of them."""
         count, period = self.pace.updates, self.learner.target_period_updates
@@ -266,7 +250,6 @@ class HostTrainer:
             parameters, now = training.learner.computed_with, np.int32(step)
             key, replay, streams = turn(parameters, training.key, training.replay, streams, now, first, frames, told)
             training = training._replace(key=key)
-            streams.actions.copy_to_host_async()  # before the updates are handed over, which takes its time
         else:
             replay, streams = self.programs.observe(training.replay, streams, first, frames, told)
         if truncated.any():
