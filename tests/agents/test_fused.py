@@ -99,6 +99,17 @@ def test_draws_are_those_of_the_plain_search(blocks: int, width: int) -> None:
         assert fused[1][s].min() > 0
 
 
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("draw", [fused_replay.draw, replay._draw])
+def test_nothing_beyond_the_end_is_drawn_whatever_priorities_are(draw: Any, bad: float) -> None:
+    """What is drawn is written to, and training that goes wrong is noticed only later."""
+    held, sums = priorities(10, 12)
+    parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
+    for block in (0, 4, 9):
+        indices, _ = jax.vmap(draw)(held.at[:, block, 5].set(bad), sums.at[:, block].set(bad), parts, within)
+        assert 0 <= indices.min() <= indices.max() < 120
+
+
 def test_new_priorities_are_written_with_their_sums_and_only_where_there_was_one() -> None:
     held, sums = priorities(7, 13)
     indices = jnp.stack([jax.random.permutation(key, 91)[:32] for key in jax.random.split(jax.random.key(5))])

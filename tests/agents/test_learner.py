@@ -74,6 +74,17 @@ def test_one_head_is_plain_c51() -> None:
     np.testing.assert_allclose(metrics.losses, losses.mean()[None], rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["multi-dqn", "multi-rainbow"])
+def test_an_update_in_half_the_bytes_can_be_compiled_by_anybody(name: str) -> None:
+    """By jax.jit, without options of ours, and is about the same."""
+    losses = []
+    for dtype in ("float32", "bfloat16"):
+        learner = learner_of(replace(preset(name), compute_dtype=dtype))
+        batch = batch_of(learner.agent.n_steps)
+        losses.append(jax.jit(learner.update)(learner.init(jax.random.key(0)), batch, jnp.ones(BATCH))[2].losses)
+    np.testing.assert_allclose(losses[1], losses[0], rtol=0.02)
+
+
 @pytest.mark.parametrize("bootstrap", list(Bootstrap))
 @pytest.mark.parametrize("double_q", [False, True])
 @pytest.mark.parametrize("name", ["hyper-dqn", "hyper-rainbow"])

@@ -21,18 +21,19 @@ def _row(ref: Any, *place: Any, length: int) -> Any:
     return triton.load(ref.at[(*place, columns)], mask=columns < length, other=0)
 
 
-def _search(values: Float[Array, " w"], share: Float[Array, ""]) -> Int[Array, ""]:
-    """The first entry whose running sum exceeds a share of the whole."""
+def _search(values: Float[Array, " w"], share: Float[Array, ""], length: int) -> Int[Array, ""]:
+    """The first entry whose running sum exceeds a share of the whole. If some are not finite none may: then the last,
+    since what is drawn will be written to."""
     sums = jnp.cumsum(values)
     whole = jnp.max(sums)
-    return jnp.sum((sums <= jnp.minimum(share * whole, whole * ALMOST)).astype(jnp.int32))
+    return jnp.minimum(jnp.sum((sums <= jnp.minimum(share * whole, whole * ALMOST)).astype(jnp.int32)), length - 1)
 
 
 def _draw_kernel(priorities: Any, block_sums: Any, parts: Any, within: Any, indices: Any, drawn: Any) -> None:
     blocks, width = priorities.shape
     b = pl.program_id(0)
-    block = _search(_row(block_sums, length=blocks), parts[b])
-    leaf = _search(_row(priorities, block, length=width), within[b])
+    block = _search(_row(block_sums, length=blocks), parts[b], blocks)
+    leaf = _search(_row(priorities, block, length=width), within[b], width)
     indices[b] = block * width + leaf
     drawn[b] = priorities[block, leaf]
 

@@ -58,6 +58,8 @@ class Dense(eqx.Module):
 @jax.custom_jvp
 def product_in_full(weight: Float[Array, "O I"], x: Float[Array, " I"]) -> Float[Array, " O"]:
     """A product in float32 of whatever type. Its gradients are of the type that is computed with."""
+    if jax.default_backend() == "cpu":  # where XLA makes some programs with a product of two types that it cannot run
+        weight, x = weight.astype(jnp.float32), x.astype(jnp.float32)
     return jnp.dot(weight, x, preferred_element_type=jnp.float32)
 
 
