@@ -29,6 +29,7 @@ from typing import Any
 
 import ale_py
 import gymnasium
+import in_one_line  # noqa: F401
 import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import in_one_line  # noqa: F401
 import jax
 
 from multihorizon.agents.presets import preset

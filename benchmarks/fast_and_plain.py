@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import in_one_line  # noqa: F401
 import jax
 import jax.numpy as jnp
 import numpy as np

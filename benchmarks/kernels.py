@@ -21,7 +21,8 @@ from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, SKY, canvas, sa
 
 DRAWS = "_draw_kernel"  # with it an update begins
 KINDS = {
-    "replay": (GREEN, "_draw_kernel|_write_kernel"),
+    "draws": (GREEN, DRAWS),
+    "new priorities": (GREEN, "_write_kernel"),
     "convolutions": (BLUE, "_forward_kernel|_image_kernel|_weight_kernel"),
     "matrix products": (SKY, "nvjet|cublas|gemm"),
     "Adam, large matrices": (ORANGE, "loop_add_convert_fusion"),

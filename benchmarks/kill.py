@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import in_one_line  # noqa: F401
 import numpy as np
 
 from multihorizon.files import write_json

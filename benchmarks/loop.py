@@ -10,7 +10,6 @@ said in benchmarks/update_cpu.py.
 
 import argparse
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import in_one_line  # noqa: F401
 import jax
 import numpy as np
 
@@ -181,7 +181,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except InputError as problem:
-        sys.exit(f"{Path(__file__).name}: {problem}")
+    main()

@@ -14,6 +14,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import in_one_line  # noqa: F401
 import numpy as np
 
 from multihorizon.files import write_json

@@ -11,6 +11,7 @@ import json
 import time
 from pathlib import Path
 
+import in_one_line  # noqa: F401
 import jax
 import numpy as np
 

@@ -15,6 +15,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import in_one_line  # noqa: F401
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure

@@ -2,28 +2,30 @@
 
     python benchmarks/timeline.py --out results/speed
 
-Environments step in groups; a bar reaches from when their actions are sent until the host takes what came of them. A
-profile of one second gives the spans; a tenth of it is drawn, and the shares of all of it are printed and written.
+Environments step in groups; a bar reaches from when their actions are sent until the host takes what came of them. What
+the host does with its turns is all there: it waits for environments, hands a step over to the device, then updates, and
+waits for actions. A profile of one second gives the spans; `--milliseconds` of it are drawn, and the shares of all of
+it are printed and written.
 """
 
 import argparse
 import glob
 import gzip
 import json
-import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import in_one_line  # noqa: F401
 import jax
 from matplotlib.figure import Figure
 
 from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError
 from multihorizon.files import write_json
-from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, canvas, save, styled
+from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, RED, canvas, save, styled
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.host_loop import TRAINING, HostTrainer
 from multihorizon.training.iterations import Progress, Schedule
@@ -31,6 +33,17 @@ from multihorizon.training.worlds import trainer_of, world
 
 Spans = list[tuple[float, float]]  # begun, ended, in milliseconds
 SETTLED = 6  # seconds of learning before the profile
+
+
+HOST = {"_store": "host hands over a step", "_update": "host hands over updates", "_send": "host waits for actions"}
+
+
+def marked(name: str, part: Callable[..., Any]) -> Callable[..., Any]:
+    def marking(*given: Any) -> Any:
+        with jax.profiler.TraceAnnotation(name):
+            return part(*given)
+
+    return marking
 
 
 class Marked:
@@ -63,6 +76,8 @@ def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
     assert isinstance(trainer, HostTrainer)
     for group in range(trainer.groups):
         trainer._worlds[TRAINING, group] = Marked(trainer.world(TRAINING, group), group)  # type: ignore[assignment]
+    for part, name in HOST.items():
+        setattr(trainer, part, marked(name, getattr(trainer, part)))
     reports = 0
     with tempfile.TemporaryDirectory() as folder:
 
@@ -76,7 +91,12 @@ def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
 
         trainer.iterate(trainer.init(0), 0, 0, report)
         trainer.close()
-        with gzip.open(glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)[0]) as file:
+        paths = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)
+        if reports <= SETTLED or not paths:
+            raise InputError(
+                f"{options.steps} steps are learned from in less than {SETTLED + 1} seconds; use more --steps"
+            )
+        with gzip.open(paths[0]) as file:
             events: list[dict[str, Any]] = json.load(file)["traceEvents"]
     return events
 
@@ -107,6 +127,7 @@ def lanes(events: list[dict[str, Any]]) -> dict[str, Spans]:
         if pairs:
             found[f"environments, group {group + 1}"] = pairs
     found["host waits for environments"] = merged(span(e) for e in complete if e["name"].startswith("receive "))
+    found |= {name: merged(span(e) for e in complete if e["name"] == name) for name in HOST.values()}
     gpus = {e["pid"] for e in events if e.get("name") == "process_name" and "GPU" in e["args"]["name"]}
     streams = {
         (e["pid"], e["tid"])
@@ -123,7 +144,7 @@ def lanes(events: list[dict[str, Any]]) -> dict[str, Spans]:
 @styled
 def draw(found: dict[str, Spans], first: float, milliseconds: float) -> Figure:
     figure, (axes,) = canvas(11, 0.55 * len(found) + 1.1)
-    colours = {"environments": ORANGE, "host": GREY, "device stores": GREEN, "device learns": BLUE}
+    colours = {"environments": ORANGE, "host waits": GREY, "host": RED, "device stores": GREEN, "device learns": BLUE}
     for place, (name, spans) in enumerate(reversed(found.items())):
         shown = [(a - first, b - a) for a, b in spans if b > first and a < first + milliseconds]
         colour = next(colour for start, colour in colours.items() if name.startswith(start))
@@ -144,6 +165,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=20_000)
     parser.add_argument("--steps", type=int, default=150_000, help="while learning")
     parser.add_argument("--replay", type=int, default=0, help="frames, if not the preset's")
+    parser.add_argument("--milliseconds", type=float, default=40.0, help="to draw")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     found = lanes(profiled(options))
@@ -155,11 +177,9 @@ def main() -> None:
         print(f"| {name} | {100 * share:.0f}% |")
     options.out.mkdir(parents=True, exist_ok=True)
     write_json(options.out / "timeline.json", {"device": jax.devices()[0].device_kind, "shares": shares})
-    print(save(draw(found, first + 0.2 * (last - first), min(100.0, (last - first) / 2)), options.out / "timeline.png"))
+    shown = min(options.milliseconds, (last - first) / 2)
+    print(save(draw(found, first + 0.2 * (last - first), shown), options.out / "timeline.png"))
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except InputError as problem:
-        sys.exit(f"{Path(__file__).name}: {problem}")
+    main()

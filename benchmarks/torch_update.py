@@ -1,5 +1,6 @@
 """The update that `update.py` measures, in PyTorch and as fast as PyTorch makes it: the peer to measure beside.
 
+    pip install torch
     python benchmarks/torch_update.py --out results/speed/torch_update.json
 
 The same work: draws by priority from a full replay whose frames are stored once, stacks, target and online passes,
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import in_one_line  # noqa: F401
 import numpy as np
 import torch
 from torch_agent import ADAMS, BETAS, CONVOLVES, EPSILON, LEARNING_RATE, Agent

@@ -14,13 +14,14 @@ import gc
 import glob
 import gzip
 import json
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import in_one_line
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -173,6 +174,7 @@ def main() -> None:
     options = parser.parse_args()
     if not set(options.only or ()) <= set(range(len(CHANGES))):
         raise InputError(f"--only takes cases from 0 to {len(CHANGES) - 1}")
+    in_one_line.needs_gpu()
     writable_folder(options.out.parent)
     results: list[dict[str, Any]] = []
     usual: float | None = None
@@ -180,7 +182,8 @@ def main() -> None:
     def told(how: str, case: dict[str, Any], taken: float, **more: Any) -> None:
         print(row(how, case, taken, usual), flush=True)
         results.append({"how": how, **case, "microseconds": taken, **more})
-        write_json(options.out, {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "updates": results})
+        versions = {name: version(name) for name in ("jax", *(["torch"] if options.torch else []))}
+        write_json(options.out, {"device": jax.devices()[0].device_kind, **versions, "updates": results})
 
     print(
         "| | heads | actions | seeds | | µs per update and seed | to the first |\n|---|---|---|---|---|---|---|",
@@ -213,7 +216,4 @@ def memory() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except InputError as problem:
-        sys.exit(f"{Path(__file__).name}: {problem}")
+    main()

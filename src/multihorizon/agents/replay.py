@@ -199,8 +199,8 @@ def _draw(
 
 
 def _search(sums: Float[Array, "#B width"], share: Float[Array, "B 1"]) -> Int[Array, " B"]:
-    """The first entry whose running sum exceeds a share of the whole: never one that adds nothing to it. If some are not
-    finite none may: then the last."""
+    """The first entry whose running sum exceeds a share of the whole: never one that adds nothing to it. If some are
+    not finite none may: then the last."""
     whole = sums[:, -1:]
     before = jnp.sum(sums <= jnp.minimum(share * whole, whole * fused_replay.ALMOST), axis=1)
     return jnp.minimum(before, sums.shape[1] - 1)

@@ -187,7 +187,10 @@ def configured(
     default = chosen.schedule
     steps = default.steps if steps is None else steps
     if steps <= agent.warm_up_steps:  # before a folder is made for them
-        raise InputError(f"--steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}")
+        raise InputError(
+            f"--steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}; "
+            "for a shorter one --set warm_up_steps=N"
+        )
     if environments is not None:
         at_least("--envs", environments, 1)
     if evaluation_environments is not None:

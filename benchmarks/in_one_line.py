@@ -1,0 +1,28 @@
+"""Imported by a benchmark before all else: what is wrong with what was asked for, or is not installed, is said in one
+line."""
+
+import sys
+from pathlib import Path
+from types import TracebackType
+
+from multihorizon.errors import InputError
+
+
+def needs_gpu() -> None:
+    import jax
+
+    if jax.default_backend() != "gpu":
+        raise InputError(f"this measures a GPU, and JAX finds none, only: {jax.default_backend()}")
+
+
+def _say(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
+    name = Path(sys.argv[0]).name
+    if isinstance(problem, ModuleNotFoundError):
+        print(f"{name}: {problem.name} is not installed; see the top of benchmarks/{name}", file=sys.stderr)
+    elif isinstance(problem, InputError):
+        print(f"{name}: {problem}", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, problem, trace)
+
+
+sys.excepthook = _say
