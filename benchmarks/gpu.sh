@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All figures of results/speed that come from one machine with a GPU, in about a quarter of an hour:
+# All figures of results/speed that come from one machine with a GPU. PyTorch compiles for minutes when it autotunes.
 #   bash benchmarks/gpu.sh FOLDER
 # One that fails does not stop the others. CleanRL's loop and the learning curves have commands of their own.
 set -u
