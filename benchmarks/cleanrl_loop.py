@@ -35,6 +35,7 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from multihorizon.errors import InputError
 from multihorizon.files import write_json
 
 SCRIPT = Path("cleanrl", "rainbow_atari.py")
@@ -112,9 +113,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if not (options.checkout / SCRIPT).is_file():
-        sys.exit(f"{options.checkout} has no {SCRIPT}: give a folder with a clone of CleanRL")
+        raise InputError(f"{options.checkout} has no {SCRIPT}: give a folder with a clone of CleanRL")
     if options.steps < (least := STEPS * 3 * PART):
-        sys.exit(f"--steps {options.steps} are too few: give {least} or more")
+        raise InputError(f"--steps {options.steps} are too few: give {least} or more")
     cuda = torch.cuda.is_available() and not options.cpu
     opencv, times = put_in_place(), times_of_updates(options)
     speed = STEPS * (len(times) - 1) / (times[-1] - times[0])

@@ -8,13 +8,6 @@ from types import TracebackType
 from multihorizon.errors import InputError
 
 
-def needs_gpu() -> None:
-    import jax
-
-    if jax.default_backend() != "gpu":
-        raise InputError(f"this measures a GPU, and JAX finds none, only: {jax.default_backend()}")
-
-
 def _say(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
     name = Path(sys.argv[0]).name
     if isinstance(problem, ModuleNotFoundError):

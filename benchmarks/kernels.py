@@ -8,14 +8,15 @@ Kernels are told apart by their names: ours, cuBLAS's, and those that XLA makes 
 
 import argparse
 import re
-import sys
 from pathlib import Path
 
+import in_one_line  # noqa: F401
 import numpy as np
 from matplotlib.figure import Figure
 from timeline import Spans, merged
 from update import kernels
 
+from multihorizon.errors import InputError
 from multihorizon.files import write_json
 from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, SKY, canvas, save, styled
 
@@ -52,17 +53,14 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=6, help="to draw: those in a row that differ least")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    try:
-        events = kernels(options.profile)
-    except FileNotFoundError as problem:
-        sys.exit(f"{Path(__file__).name}: {problem}")
+    events = kernels(options.profile)
     lanes: dict[str, Spans] = {}
     for event in events:
         kind = next(kind for kind, (_, pattern) in KINDS.items() if re.search(pattern, event["name"]))
         lanes.setdefault(kind, []).append((event["ts"], event["ts"] + event["dur"]))
     begins = sorted(event["ts"] for event in events if DRAWS in event["name"])
     if not 0 < options.updates < len(begins):
-        sys.exit(f"{Path(__file__).name}: --updates must lie in [1, {len(begins) - 1}] for this profile")
+        raise InputError(f"--updates must lie in [1, {len(begins) - 1}] for this profile, got {options.updates}")
     # Others begin or end a graph, where some wait, for a millisecond and more, while the profiler takes it down.
     gaps_of = np.lib.stride_tricks.sliding_window_view(np.diff(begins), options.updates)
     steadiest = int(np.argmin(np.ptp(gaps_of, axis=1)))

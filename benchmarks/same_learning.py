@@ -12,7 +12,6 @@ difference between the means, by Welch; the other test is Mann and Whitney's.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import in_one_line  # noqa: F401
@@ -21,6 +20,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from scipy import stats
 
+from multihorizon.errors import InputError
 from multihorizon.files import write_json
 from multihorizon.report.style import BLUE, ORANGE, canvas, save, styled
 from multihorizon.training.records import read_metrics
@@ -31,7 +31,7 @@ LEVEL = 0.95
 def curves(folder: Path) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, "S T"]]:
     lines = read_metrics(folder)
     if not lines or None in lines[0]["evaluation_returns"]:
-        sys.exit(f"{Path(__file__).name}: {folder} has no run that was evaluated")
+        raise InputError(f"{folder} has no run that was evaluated")
     return np.array([line["step"] for line in lines]), np.array([line["evaluation_returns"] for line in lines], float).T
 
 
@@ -57,7 +57,7 @@ def main() -> None:
     folders = [options.fast, options.plain]
     fast, plain = (curves(folder)[1] for folder in folders)
     found = {}
-    print("| mean return of | fast | plain | difference | 95% interval | Mann and Whitney's p |")
+    print("| mean return of | fast | plain | difference | 95% interval | Mann–Whitney p |")
     print("|---|---|---|---|---|---|")
     for name, iterations in (("all iterations", slice(None)), ("the last five", slice(-5, None))):
         a, b = fast[:, iterations].mean(axis=1), plain[:, iterations].mean(axis=1)

@@ -113,9 +113,9 @@ def fresh_weights(outputs: int, device: str) -> Tensors:
     shapes = [(size, size, inputs, outputs) for inputs, outputs, size, _ in LAYERS]
     weights = []
     for shape in (*shapes, (HIDDEN, FLAT), (-(-outputs // LANES) * LANES, HIDDEN)):
-        outputs = shape[0] if len(shape) == 2 else shape[-1]
-        bound = (outputs / float(np.prod(shape))) ** 0.5
-        weights += [torch.empty(shape, device=device).uniform_(-bound, bound), torch.zeros(outputs, device=device)]
+        biases = shape[0] if len(shape) == 2 else shape[-1]
+        bound = (biases / float(np.prod(shape))) ** 0.5
+        weights += [torch.empty(shape, device=device).uniform_(-bound, bound), torch.zeros(biases, device=device)]
     return weights
 
 

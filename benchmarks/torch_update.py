@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch_agent import ADAMS, BETAS, CONVOLVES, EPSILON, LEARNING_RATE, Agent
 
+from multihorizon.errors import InputError
 from multihorizon.files import write_json
 
 FORMS = ("eager", "compiled", "graph")
@@ -173,7 +174,7 @@ def main() -> None:
         fine = [check(*way, form, options.device) for way in ways for form in forms]
         raise SystemExit(not all(fine))
     if not torch.cuda.is_available():
-        raise SystemExit("PyTorch finds no GPU, and this measures nothing else; --check works without")
+        raise InputError("PyTorch finds no GPU, and this measures nothing else; --check works without")
     found: dict[str, Any] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "updates": []}
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS), flush=True)
     for actions, heads, (dtype, convolve, adam) in itertools.product(options.actions, options.heads, ways):

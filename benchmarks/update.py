@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import in_one_line
+import in_one_line  # noqa: F401
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -110,7 +110,7 @@ def kernels(folder: Path) -> list[dict[str, Any]]:
     """The kernels of a profile, in the order in which they began."""
     paths = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)
     if not paths:
-        raise FileNotFoundError(f"there is no profile in {folder}")
+        raise InputError(f"there is no profile in {folder}")
     with gzip.open(paths[0]) as file:
         events = json.load(file)["traceEvents"]
     devices = {e["pid"] for e in events if e.get("name") == "process_name" and "GPU" in e["args"]["name"]}
@@ -174,7 +174,8 @@ def main() -> None:
     options = parser.parse_args()
     if not set(options.only or ()) <= set(range(len(CHANGES))):
         raise InputError(f"--only takes cases from 0 to {len(CHANGES) - 1}")
-    in_one_line.needs_gpu()
+    if jax.default_backend() != "gpu":
+        raise InputError(f"this measures a GPU, and JAX finds none, only: {jax.default_backend()}")
     writable_folder(options.out.parent)
     results: list[dict[str, Any]] = []
     usual: float | None = None

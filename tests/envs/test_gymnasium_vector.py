@@ -71,13 +71,17 @@ def test_a_reward_that_is_no_number_is_told(monkeypatch: pytest.MonkeyPatch) -> 
         made.receive()
 
 
-def test_whatever_an_environment_fails_with_when_it_is_made_is_one_line() -> None:
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [(ValueError("no such\n  level"), "no such level"), (NotImplementedError(), "NotImplementedError")],
+)
+def test_whatever_an_environment_fails_with_when_it_is_made_is_one_line(problem: Exception, said: str) -> None:
     def broken() -> gymnasium.Env[Any, Any]:
-        raise ValueError("no such level")
+        raise problem
 
     gymnasium.register("Broken-v0", broken)
     try:
-        with pytest.raises(InputError, match=r"Gymnasium cannot make 'Broken-v0': no such level"):
+        with pytest.raises(InputError, match=f"Gymnasium cannot make 'Broken-v0': {said}$"):
             Gymnasium("Broken-v0", 1)
     finally:
         del gymnasium.registry["Broken-v0"]

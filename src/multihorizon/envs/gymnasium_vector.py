@@ -104,8 +104,8 @@ def _made(make: str | Callable[[], gymnasium.Env[Any, Any]], rendered: bool) -> 
                     warnings.simplefilter("ignore")
                 made = gymnasium.make(make, **drawn)
         except Exception as problem:  # whatever stands in its code
-            what = f"{'draw' if rendered else 'make'} '{make}': {problem or type(problem).__name__}"
-            raise InputError(f"Gymnasium cannot {what}") from problem
+            said = " ".join(str(problem).split()) or type(problem).__name__
+            raise InputError(f"Gymnasium cannot {'draw' if rendered else 'make'} '{make}': {said}") from problem
     if isinstance(made.observation_space, gymnasium.spaces.Discrete):
         return gymnasium.wrappers.FlattenObservation(made)  # one-hot
     return made
