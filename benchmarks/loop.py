@@ -3,7 +3,8 @@
     python benchmarks/loop.py --dtype bfloat16 --seeds 1 3 --out results/speed/loop.json
 
 Environments, copies to the device, replay, one update for every four agent steps: everything but evaluation, which
-`--evaluation STEPS` measures by itself.
+`--evaluation STEPS` measures by itself. Beside it stands what the same environments do alone, with random actions and
+nobody who looks at their frames: what this machine's cores can reach at most.
 `--dopamine STEPS` also runs Dopamine's JAX Rainbow in the same process, with its own environment; how to install it is
 said in benchmarks/update_cpu.py.
 """
@@ -30,6 +31,7 @@ from multihorizon.training.iterations import Progress, Schedule
 from multihorizon.training.worlds import trainer_of, world
 
 FRAMES = 4
+SECONDS_ALONE = 3.0
 SETTLING = 2  # the first reports of learning, which compile
 
 
@@ -70,6 +72,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     counts = (seeds, environments, chosen.evaluation_environments)
     trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, *counts))
     assert isinstance(trainer, HostTrainer)
+    alone = FRAMES * steps_alone(trainer, SECONDS_ALONE)
     clock = Clock()
     clock.watch(trainer)
     seen: list[Progress] = []
@@ -86,7 +89,6 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     (begun, first, before_it), (ended, last, after_it) = marks[0], marks[-1]
     turns = max(1, (last - first) // trainer.at_once)
     parts = {name: 1e3 * (after_it[name] - before_it[name]) / turns for name in after_it}
-    before = [p.steps_per_second for p in seen if p.step < options.warm_up]
     learning = [p.steps_per_second for p in seen if p.loss is not None]
     evaluation = evaluated(trainer, training.learner.parameters, options.evaluation)
     trainer.close()
@@ -95,13 +97,33 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
         "environments": environments,
         "actions": trainer.learner.actions,
         "heads": len(agent.horizons),
+        "frames_per_second_of_environments_alone": alone,
         "frames_per_second": FRAMES * seeds * (last - first) / (ended - begun),
         "share_of_time_waiting_for_environments": parts["waiting for environments"] * turns / 1e3 / (ended - begun),
-        "steps_per_second_before_learning": float(np.median(before[1:])) if len(before) > 1 else None,
         "milliseconds_a_turn": {"whole": 1e3 * (ended - begun) / turns} | parts,
         "every_second": [FRAMES * speed for speed in learning],
         "evaluation": evaluation,
     }
+
+
+def steps_alone(trainer: HostTrainer, seconds: float) -> float:
+    """Steps a second of a trainer's environments, which go on as soon as they are done."""
+    worlds = [trainer.world(TRAINING, group) for group in range(trainer.groups)]
+    size, rng = trainer.seeds * trainer.at_once, np.random.default_rng(0)
+    actions = rng.integers(trainer.learner.actions, size=(64, size))
+    for world_ in worlds:
+        world_.reset(np.arange(size))
+        world_.send(actions[0])
+    begun, turns = time.perf_counter(), 0
+    while time.perf_counter() < begun + seconds:
+        for world_ in worlds:
+            world_.receive()
+            world_.send(actions[turns % len(actions)])
+            turns += 1
+    taken = time.perf_counter() - begun
+    for world_ in worlds:
+        world_.receive()
+    return turns * size / taken
 
 
 def evaluated(trainer: HostTrainer, parameters: Any, steps: int) -> dict[str, float] | None:
@@ -153,16 +175,15 @@ def main() -> None:
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
     found: dict[str, Any] = {"game": options.game, "agent": options.agent, "dtype": options.dtype, "device": device}
     found["ours"] = []
-    print("| agent | seeds | envs | actions | steps/s before learning | frames/s | waiting for environments |")
+    print("| agent | seeds | envs | actions | environments alone, frames/s | frames/s | waiting for environments |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for seeds in options.seeds:
         for environments in options.envs or [world(f"atari/{options.game}").environments]:
             one = ours(options, seeds, environments)
             found["ours"].append(one)
-            before = one["steps_per_second_before_learning"]
             print(
                 f"| {options.agent}, {options.dtype} | {seeds} | {environments} | {one['actions']} | "
-                f"{f'{before:,.0f}' if before else '-'} | {one['frames_per_second']:,.0f} | "
+                f"{one['frames_per_second_of_environments_alone']:,.0f} | {one['frames_per_second']:,.0f} | "
                 f"{100 * one['share_of_time_waiting_for_environments']:.0f}% |",
                 flush=True,
             )

@@ -20,8 +20,9 @@ def test_weights() -> None:
 def test_the_papers_schedule() -> None:
     epsilon = Epsilon()
     steps = [0, 20_000, 145_000, 270_000, 10_000_000]
-    found = [float(epsilon.at(jnp.asarray(step), 20_000)) for step in steps]
-    np.testing.assert_allclose(found, [1, 1, 0.505, 0.01, 0.01], rtol=1e-4)
+    for given in (steps, jnp.asarray(steps)):  # on the host and on the device
+        found = [float(epsilon.at(step, 20_000)) for step in given]
+        np.testing.assert_allclose(found, [1, 1, 0.505, 0.01, 0.01], rtol=1e-4)
 
 
 def test_greedy_by_the_weighted_values() -> None:

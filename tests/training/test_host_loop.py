@@ -188,6 +188,25 @@ def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyP
     np.testing.assert_array_equal(ends[0].replay.actions, ends[1].replay.actions)
 
 
+def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
+    """Also where a group has one turn more than the other; and where a replay that was lost is warmed up again, as many
+    numbers of updates are left out as could have been made meanwhile."""
+    trainer = trainer_of(small(warm_up_steps=120), environments=8, steps=180, iterations=9, make=Long)
+    training, turns_ = trainer.init(0), 45
+    assert trainer.cycles * trainer.pace.rows == turns_
+    assert trainer.whole_every > 3
+    for iteration in range(4):
+        if iteration == 3:
+            training = training._replace(replay=trainer.init(0).replay)
+        training, _ = trainer.iterate(training, iteration, 0, lambda progress: None)
+        assert trainer._running is not None
+        last = (iteration + 1) * 180
+        assert [int(one.step) for one in trainer._running.streams] == [last, last - 4]
+        assert [int(one.place) for one in trainer._running.streams] == [0, 4]
+        assert int(training.tally.first[0] + training.tally.updates[0]) == (last - 120) // 4
+    assert int(training.tally.updates[0]) == (180 - 120) // 4
+
+
 def test_exploration_falls_with_the_steps_of_all_environments() -> None:
     """An agent that never learns and would always choose 2: how often it does not is what ε says, which falls from 1 to
     0 in the 1,000 steps after the first 400."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,8 +51,10 @@ class Epsilon:
                 raise InputError(f"epsilon.{name} must lie in [0, 1], got {getattr(self, name):g}")
         at_least("epsilon.decay_steps", self.decay_steps, 0)
 
-    def at(self, step: Int[Array, ""], warm_up_steps: int) -> Float[Array, ""]:
-        done = jnp.clip((step - warm_up_steps) / max(self.decay_steps, 1), 0.0, 1.0)
+    def at(self, step: Int[Array, ""] | int, warm_up_steps: int) -> Any:
+        """An array where the step is one, and else a number, for which no device is asked."""
+        clip = jnp.clip if isinstance(step, jax.Array) else np.clip
+        done = clip((step - warm_up_steps) / max(self.decay_steps, 1), 0.0, 1.0)
         return 1.0 + done * (self.final - 1.0)
 
 

@@ -91,16 +91,17 @@ class DeviceTrainer:
         learner = self.learner.init(network_key)
         return Training(streams, replays.init(self.shape), learner, key, *self._nothing())
 
-    def _nothing(self) -> tuple[Tally, Episodes]:
+    def _nothing(self, first_update: int = 0) -> tuple[Tally, Episodes]:
         none = jnp.zeros((), jnp.int32)
-        return Tally.none(len(self.agent.horizons)), Episodes(none, jnp.zeros(()), none)
+        return Tally.none(len(self.agent.horizons), first_update), Episodes(none, jnp.zeros(()), none)
 
     def iterate(self, training: Training, iteration: int, seed: int, report: Report) -> tuple[Training, Outcome]:
         begun = time.perf_counter()
-        tally, episodes = jax.vmap(lambda _: self._nothing())(jnp.arange(self.seeds))
-        training = training._replace(tally=tally, episodes=episodes)
         cycle, last = iteration * self.cycles, (iteration + 1) * self.cycles
         learns_from = self.pace.learns_from(cycle, held_steps(training.replay))
+        first_update = self.pace.updates_before(learns_from)
+        tally, episodes = jax.vmap(lambda _: self._nothing(first_update))(jnp.arange(self.seeds))
+        training = training._replace(tally=tally, episodes=episodes)
         piece, good = max(1, self.cycles // 20), None
         while cycle < last:
             learning = cycle >= learns_from
@@ -118,7 +119,7 @@ class DeviceTrainer:
                     step=step,
                     returns=ratios(training.episodes.returns, training.episodes.ended),
                     loss=mean_loss(training.tally),
-                    epsilon=float(self.agent.epsilon.at(jnp.asarray(step), self.agent.warm_up_steps)),
+                    epsilon=float(self.agent.epsilon.at(step, self.agent.warm_up_steps)),
                     steps_per_second=count * self.pace.steps * self.seeds / took,
                 )
             )
@@ -152,7 +153,7 @@ class DeviceTrainer:
             training = self._play(training, index * self.pace.steps)
             if not learning:
                 return training
-            first = (index - self.pace.warm_up) * self.pace.updates
+            first = self.pace.updates_before(index)
             return updates(self._learn, training, first + jnp.arange(self.pace.updates))[0]
 
         return jax.lax.fori_loop(first, first + count, one, training)
@@ -181,5 +182,5 @@ class DeviceTrainer:
         key, learn_key = jax.random.split(training.key)
         learner, replay, metrics = self.learner.learn(self.shape, training.learner, training.replay, learn_key)
         learner = self.learner.copy_target_if_due(learner, update)
-        tally = training.tally.add(update, metrics)
+        tally = training.tally.add(metrics)
         return training._replace(learner=learner, replay=replay, key=key, tally=tally), None

@@ -133,8 +133,6 @@ class HostTrainer:
 
     def iterate(self, training: Training, iteration: int, seed: int, report: Report) -> tuple[Training, Outcome]:
         begun = time.perf_counter()
-        tally = jax.vmap(lambda _: Tally.none(len(self.agent.horizons)))(jnp.arange(self.seeds))
-        training = training._replace(tally=tally)
         training, count = self._train(training, iteration, seed, report)
         trained = time.perf_counter() - begun
         steps = self.schedule.evaluation_steps
@@ -146,6 +144,7 @@ class HostTrainer:
         worlds = [self.world(TRAINING, group) for group in range(self.groups)]
         first, turns = iteration * self.cycles, self.cycles * self.pace.rows
         learns_from = self.pace.learns_from(first, held_steps(training.replay))
+        training = training._replace(tally=self._nothing(self.pace.updates_before(learns_from)))
         step = first * self.pace.steps
         ends = (iteration + 1) % self.whole_every == 0 or iteration + 1 == self.schedule.iterations
         training, streams, count = self._under_way(training, iteration, seed, step)
@@ -171,7 +170,7 @@ class HostTrainer:
                 check_finite(training.tally, good)
                 good = good_copy(training.learner.parameters, good)
                 speed = (turn + 1 - reported_turn) * self.at_once * self.seeds / (now - reported)
-                epsilon = float(self.agent.epsilon.at(jnp.asarray(step), self.agent.warm_up_steps))
+                epsilon = float(self.agent.epsilon.at(step, self.agent.warm_up_steps))
                 report(Progress(step, ratios(count.returns, count.ended), mean_loss(training.tally), epsilon, speed))
                 reported, reported_turn = now, turn + 1
         check_finite(training.tally, good)
@@ -186,11 +185,12 @@ class HostTrainer:
             if self._running is None or self._running.iteration != iteration:
                 raise InputError(f"iteration {iteration} goes on with episodes that are not under way here")
             self._running.counted.forget()
-            return training, self._running.streams, self._running.counted
+            going_on = [s._replace(step=self._before(group, step)) for group, s in enumerate(self._running.streams)]
+            return training, going_on, self._running.counted
         seeds, streams = self._by_seed(self._seeds(seed, iteration, TRAINING)), []
         for group in range(self.groups):
-            begun = self._begin(self.world(TRAINING, group).reset(seeds[:, self._of(group)].reshape(-1)))
-            training, chosen = self._choose(training, begun, step)
+            frames = self.world(TRAINING, group).reset(seeds[:, self._of(group)].reshape(-1))
+            training, chosen = self._choose(training, self._begin(frames, group, step), step)
             streams.append(chosen)
         return training, streams, Count(self.seeds, self.environments)
 
@@ -198,11 +198,19 @@ class HostTrainer:
         size = (self.at_once, self.evaluation_at_once)[phase]
         return slice(group * size, (group + 1) * size)
 
-    def _begin(self, frames: Any) -> Streams:
+    def _nothing(self, first_update: int) -> Tally:
+        return jax.vmap(lambda _: Tally.none(len(self.agent.horizons), first_update))(jnp.arange(self.seeds))
+
+    def _begin(self, frames: Any, group: int, step: int) -> Streams:
         frames = self._by_seed(frames)
         first = jnp.ones(frames.shape[:2], bool)
         stacks = self.programs.follow(self._blank(frames), frames, first)
-        return Streams(stacks, jnp.zeros(frames.shape[:2], jnp.int32), first)
+        actions, place = jnp.zeros(frames.shape[:2], jnp.int32), jnp.int32(self._of(group).start)
+        return Streams(stacks, actions, first, place, self._before(group, step))
+
+    def _before(self, group: int, step: int) -> Int[Array, ""]:
+        """A group's turns are a step of all environments apart: where the turn before its first of an iteration was."""
+        return jnp.int32(step + (group + 1) * self.at_once - self.environments)
 
     def _blank(self, frames: Any) -> Array:
         """Stacks for these frames, before the first of them."""
@@ -211,7 +219,7 @@ class HostTrainer:
     def _choose(self, training: Training, streams: Streams, step: int) -> tuple[Training, Streams]:
         """Before the first update every action is random, and the network is left in peace."""
         choose = self.programs.wander if step < self.agent.warm_up_steps else self.programs.act
-        key, streams = choose(training.learner.computed_with, training.key, streams, np.int32(step))
+        key, streams = choose(training.learner.computed_with, training.key, streams)
         return training._replace(key=key), streams
 
     def _send(self, group: int, streams: Streams) -> None:
@@ -221,11 +229,11 @@ class HostTrainer:
     def _update(self, training: Training, cycle: int) -> Training:
         """The updates that a cycle has earned, as one program unless the target is to be copied between two of them."""
         count, period = self.pace.updates, self.learner.target_period_updates
-        first = (cycle - self.pace.warm_up) * count
+        first = self.pace.updates_before(cycle)
         in_one = self.learns_at_once and first % period + count <= period
         learn, together = (self.programs.learn_all, count) if in_one else (self.programs.learn_one, 1)
         for update in range(first, first + count, together):
-            training = learn(training, np.int32(update))
+            training = learn(training)
             if (update + together) % period == 0:
                 training = training._replace(learner=self.programs.copy_target(training.learner))
         return training
@@ -234,8 +242,8 @@ class HostTrainer:
         self, training: Training, streams: Streams, moves: Moves, count: Count, step: int, group: int, cuts: bool
     ) -> tuple[Training, Streams]:
         """Stores what came of a turn; where nothing is learned first, the next actions are chosen with it."""
-        first = np.int32(self._of(group).start)
-        count.add(self._by_seed(moves.rewards), self._by_seed(moves.terminated | moves.truncated), first=int(first))
+        over = self._by_seed(moves.terminated | moves.truncated)
+        count.add(self._by_seed(moves.rewards), over, first=self._of(group).start)
         truncated, finals = moves.truncated, moves.finals
         if cuts:  # what is under way
             going = ~(moves.terminated | moves.truncated)
@@ -247,13 +255,14 @@ class HostTrainer:
         told = self._by_seed(np.stack([moves.rewards, ends], axis=1).astype(np.float32))
         if self.overlaps:
             turn = self.programs.wandering_turn if step < self.agent.warm_up_steps else self.programs.turn
-            parameters, now = training.learner.computed_with, np.int32(step)
-            key, replay, streams = turn(parameters, training.key, training.replay, streams, now, first, frames, told)
+            parameters = training.learner.computed_with
+            key, replay, streams = turn(parameters, training.key, training.replay, streams, frames, told)
+            streams.actions.copy_to_host_async()  # as soon as they are chosen, while updates are handed over
             training = training._replace(key=key)
         else:
-            replay, streams = self.programs.observe(training.replay, streams, first, frames, told)
+            replay, streams = self.programs.observe(training.replay, streams, frames, told)
         if truncated.any():
-            replay = self.programs.add_finals(replay, self._by_seed(finals), self._by_seed(truncated), first)
+            replay = self.programs.add_finals(replay, self._by_seed(finals), self._by_seed(truncated), streams.place)
         return training._replace(replay=replay), streams
 
     def evaluate(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from multihorizon.agents.learner import Learner, Metrics
 from multihorizon.agents.presets import Agent
@@ -55,6 +55,10 @@ class Pace:
         missing = min(first, self.warm_up) - held_steps // self.steps
         return max(self.warm_up, first + max(0, missing))
 
+    def updates_before(self, cycle: Any) -> Any:
+        """A cycle that learns: the number of its first update, in a run in which none was left out."""
+        return (cycle - self.warm_up) * self.updates
+
 
 def pace_of(agent: Agent, environments: int, at_once: int | None = None) -> Pace:
     """Of environments of which so many, or else all, step at once."""
@@ -75,20 +79,25 @@ def pace_of(agent: Agent, environments: int, at_once: int | None = None) -> Pace
 class Tally(NamedTuple):
     """Of the updates of one iteration."""
 
+    first: Int[Array, ""]  # number of the first of them in the whole run
     updates: Int[Array, ""]
     losses: Float[Array, " H"]  # sums over updates
     values: Float[Array, " H"]
     bad: Int[Array, ""]  # the first update whose loss was not finite; -1: none
 
     @staticmethod
-    def none(heads: int) -> "Tally":
+    def none(heads: int, first: int = 0) -> "Tally":
         none = jnp.zeros((), jnp.int32)
-        return Tally(none, jnp.zeros(heads), jnp.zeros(heads), none - 1)
+        return Tally(none + first, none, jnp.zeros(heads), jnp.zeros(heads), none - 1)
 
-    def add(self, update: Int[Array, ""], metrics: Metrics) -> "Tally":
+    @property
+    def next_update(self) -> Int[Array, ""]:
+        return self.first + self.updates
+
+    def add(self, metrics: Metrics) -> "Tally":
         fails = ~jnp.all(jnp.isfinite(metrics.losses)) & (self.bad < 0)
-        bad = jnp.where(fails, update, self.bad).astype(jnp.int32)
-        return Tally(self.updates + 1, self.losses + metrics.losses, self.values + metrics.values, bad)
+        bad = jnp.where(fails, self.next_update, self.bad)
+        return Tally(self.first, self.updates + 1, self.losses + metrics.losses, self.values + metrics.values, bad)
 
 
 @dataclass(frozen=True)
@@ -174,8 +183,17 @@ def check_finite(tally: Tally, good: PyTree[Array]) -> None:
 
 def good_copy(parameters: PyTree[Array], before: PyTree[Array] | None = None) -> PyTree[Array]:
     """A copy to fall back on; of those before where these are not finite, though no loss has shown it yet."""
-    finite = all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(parameters))
-    return jax.tree.map(jnp.copy, parameters) if finite or before is None else before
+    return _copied(parameters) if before is None or bool(_finite(parameters)) else before
+
+
+@jax.jit
+def _finite(parameters: PyTree[Array]) -> Bool[Array, ""]:
+    return jnp.all(jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(parameters)]))
+
+
+@jax.jit
+def _copied(parameters: PyTree[Array]) -> PyTree[Array]:
+    return jax.tree.map(jnp.copy, parameters)
 
 
 def held_steps(replay: Replay) -> int:
