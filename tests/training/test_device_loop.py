@@ -87,7 +87,7 @@ def test_streams_store_episodes_whole() -> None:
     assert {TERMINATED, TRUNCATED, FINAL} <= kinds
 
 
-@pytest.mark.parametrize("environments", [1, 2, 4, 6, 8])
+@pytest.mark.parametrize("environments", [1, 6, 8])  # several rows an update, both, several updates a row
 def test_one_update_for_every_four_steps_whatever_the_environments(environments: int) -> None:
     trainer = trainer_of(small("dqn", warm_up_steps=240), environments=environments, steps=240 + 24 * 4 * environments)
     training, outcome = after(trainer, 0)
