@@ -25,7 +25,8 @@ from multihorizon.agents.learner import Learner, LearnerState
 from multihorizon.agents.networks import NATURE, Convolve, cast, convolve_for
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import Transition, importance_weights
-from multihorizon.files import write_json
+from multihorizon.errors import at_least
+from multihorizon.files import writable_folder, write_json
 from multihorizon.training.compiling import compiled, updates
 
 ACTIONS, BATCH, SHAPE = 18, 32, (84, 84, 4)
@@ -98,6 +99,8 @@ def main() -> None:
     parser.add_argument("--looks", type=int, default=8, help="batches that are looked at closely")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    at_least("--looks", options.looks, 1)
+    writable_folder(options.out.parent)
     fast, plain = learner("bfloat16", convolve_for(in_loop=True)), learner("float32", Convolve.PLAIN)
     found: dict[str, Any] = {"device": jax.devices()[0].device_kind}
     key = jax.random.key(0)
@@ -118,6 +121,7 @@ def main() -> None:
         worst = dict(zip(("losses", "gradients", "priorities"), np.max(distances, axis=0).tolist(), strict=True))
         print(f"{name} | " + " | ".join(f"{w:.1e}" for w in worst.values()), flush=True)
         found[name] = worst
+        write_json(options.out, found)
     begun, another = plain.init(key), plain.init(jax.random.key(1))
     ended = many(plain, options.updates)(begun).parameters
     ended_fast = many(fast, options.updates)(fast.init(key)).parameters

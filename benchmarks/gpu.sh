@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# All figures of results/speed that come from one machine with a GPU. PyTorch compiles for minutes when it autotunes.
+# The figures of results/speed that a machine with a GPU makes by itself. PyTorch compiles for minutes when it autotunes.
 #   bash benchmarks/gpu.sh FOLDER
-# One that fails does not stop the others. CleanRL's loop and the learning curves have commands of their own.
+# One that fails does not stop the others, but is told of at the end. CleanRL's loop and the learning curves have
+# commands of their own.
 set -u
 out=${1:?usage: bash benchmarks/gpu.sh FOLDER}
 here=$(dirname "$0")
 mkdir -p "$out"
+python -c 'import jax, sys; jax.default_backend() == "gpu" or sys.exit("JAX finds no GPU here")' || exit 2
+failed=()
 profile=$(mktemp -d)
 trap 'rm -rf "$profile"' EXIT
 
 run() {
     echo "== $*"
-    python "$here/$1" "${@:2}" || echo "FAILED: $1"
+    python "$here/$1" "${@:2}" || failed+=("$1")
 }
 
 run update.py --torch --plain --out "$out/update.json"
@@ -21,3 +24,4 @@ run loop.py --dtype bfloat16 --seeds 1 3 --evaluation 125000 --out "$out/loop.js
 run loop.py --dtype bfloat16 --envs 160 --out "$out/loop_160.json"
 run timeline.py --out "$out"
 run fast_and_plain.py --out "$out/fast_and_plain.json"
+[ ${#failed[@]} -eq 0 ] || { echo "failed: ${failed[*]}"; exit 1; }

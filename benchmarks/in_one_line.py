@@ -12,7 +12,7 @@ def _say(kind: type[BaseException], problem: BaseException, trace: TracebackType
     name = Path(sys.argv[0]).name
     if isinstance(problem, ModuleNotFoundError):
         print(f"{name}: {problem.name} is not installed; see the top of benchmarks/{name}", file=sys.stderr)
-    elif isinstance(problem, InputError):
+    elif isinstance(problem, InputError | OSError):
         print(f"{name}: {problem}", file=sys.stderr)
     else:
         sys.__excepthook__(kind, problem, trace)

@@ -17,7 +17,7 @@ from timeline import Spans, merged
 from update import kernels
 
 from multihorizon.errors import InputError
-from multihorizon.files import write_json
+from multihorizon.files import writable_folder, write_json
 from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, SKY, canvas, save, styled
 
 DRAWS = "_draw_kernel"  # with it an update begins
@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=6, help="to draw: those in a row that differ least")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    writable_folder(options.out)
     events = kernels(options.profile)
     lanes: dict[str, Spans] = {}
     for event in events:

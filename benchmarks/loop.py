@@ -4,7 +4,7 @@
 
 Environments, copies to the device, replay, one update for every four agent steps: everything but evaluation, which
 `--evaluation STEPS` measures by itself. Beside it stands what the same environments do alone, with random actions and
-nobody who looks at their frames: what this machine's cores can reach at most.
+nothing done with their frames: what so many of them make on this machine at most.
 `--dopamine STEPS` also runs Dopamine's JAX Rainbow in the same process, with its own environment; how to install it is
 said in benchmarks/update_cpu.py.
 """
@@ -23,8 +23,9 @@ import jax
 import numpy as np
 
 from multihorizon.agents.presets import preset
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, at_least
 from multihorizon.files import writable_folder, write_json
+from multihorizon.training import memory
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.host_loop import TRAINING, HostTrainer
 from multihorizon.training.iterations import Progress, Schedule
@@ -68,10 +69,12 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     agent = replace(preset(options.agent), compute_dtype=options.dtype, warm_up_steps=options.warm_up)
     if options.replay:
         agent = replace(agent, replay_capacity=options.replay)
+    at_least("--steps", options.steps, 1)
     schedule = Schedule(1, options.warm_up + options.steps, 0)
     counts = (seeds, environments, chosen.evaluation_environments)
     trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, *counts))
     assert isinstance(trainer, HostTrainer)
+    memory.check(trainer)
     alone = FRAMES * steps_alone(trainer, SECONDS_ALONE)
     clock = Clock()
     clock.watch(trainer)
@@ -80,7 +83,8 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
 
     def report(progress: Progress) -> None:
         seen.append(progress)
-        if sum(p.loss is not None for p in seen) >= SETTLING:
+        ends = progress.step > trainer.cycles * trainer.pace.steps - trainer.environments  # cut off, by a new program
+        if sum(p.loss is not None for p in seen) >= SETTLING and not ends:
             marks.append((time.perf_counter(), progress.step, clock.taken.copy()))
 
     training, _ = trainer.iterate(trainer.init(0), 0, 0, report)

@@ -14,6 +14,7 @@ import gzip
 import json
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,9 @@ from matplotlib.figure import Figure
 
 from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError
-from multihorizon.files import write_json
+from multihorizon.files import writable_folder, write_json
 from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, RED, canvas, save, styled
+from multihorizon.training import memory
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.host_loop import TRAINING, HostTrainer
 from multihorizon.training.iterations import Progress, Schedule
@@ -36,6 +38,10 @@ SETTLED = 6  # seconds of learning before the profile
 
 
 HOST = {"_store": "host hands over a step", "_update": "host hands over updates", "_send": "host waits for actions"}
+
+
+class Enough(Exception):
+    """Was profiled."""
 
 
 def marked(name: str, part: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,6 +80,7 @@ def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
     environments = options.envs or chosen.environments
     trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, options.seeds, environments))
     assert isinstance(trainer, HostTrainer)
+    memory.check(trainer)
     for group in range(trainer.groups):
         trainer._worlds[TRAINING, group] = Marked(trainer.world(TRAINING, group), group)  # type: ignore[assignment]
     for part, name in HOST.items():
@@ -88,8 +95,10 @@ def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
                 jax.profiler.start_trace(folder)
             if reports == SETTLED + 1:
                 jax.profiler.stop_trace()
+                raise Enough
 
-        trainer.iterate(trainer.init(0), 0, 0, report)
+        with suppress(Enough):
+            trainer.iterate(trainer.init(0), 0, 0, report)
         trainer.close()
         paths = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)
         if reports <= SETTLED or not paths:
@@ -168,6 +177,7 @@ def main() -> None:
     parser.add_argument("--milliseconds", type=float, default=40.0, help="to draw")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    writable_folder(options.out)
     found = lanes(profiled(options))
     first, last = found["host waits for environments"][0][0], found["host waits for environments"][-1][1]
     inside = {n: [(max(a, first), min(b, last)) for a, b in s if b > first and a < last] for n, s in found.items()}
@@ -175,7 +185,6 @@ def main() -> None:
     print(f"| | of {last - first:.0f} ms |\n|---|---|")
     for name, share in shares.items():
         print(f"| {name} | {100 * share:.0f}% |")
-    options.out.mkdir(parents=True, exist_ok=True)
     write_json(options.out / "timeline.json", {"device": jax.devices()[0].device_kind, "shares": shares})
     shown = min(options.milliseconds, (last - first) / 2)
     print(save(draw(found, first + 0.2 * (last - first), shown), options.out / "timeline.png"))

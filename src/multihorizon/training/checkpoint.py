@@ -23,6 +23,7 @@ from multihorizon.errors import InputError
 
 PIECE_BYTES = 128 * 2**20
 KEPT = 2
+OF_ONE_ITERATION = (".tally", ".episodes")  # begun anew with the next, and not kept
 DAMAGED = (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError)
 
 
@@ -65,6 +66,8 @@ class Checkpoints:
                 state = self._read(path, init)
             except PermissionError as problem:
                 raise InputError(f"{path} cannot be read ({problem.strerror})") from problem
+            except InputError:
+                raise
             except DAMAGED as problem:
                 warn(f"{path} is damaged ({problem})")
                 damaged.append(path)
@@ -82,7 +85,7 @@ class Checkpoints:
         """The arrays to keep, or their forms, by name."""
         for path, leaf in jax.tree_util.tree_leaves_with_path(state):
             name = jax.tree_util.keystr(path)
-            if self.with_replay or not name.startswith(".replay"):
+            if not name.startswith(OF_ONE_ITERATION if self.with_replay else (*OF_ONE_ITERATION, ".replay")):
                 yield name, leaf
 
     def _write(self, path: Path, state: Any) -> int:
@@ -102,8 +105,11 @@ class Checkpoints:
         form = jax.eval_shape(init)
         kept = dict(self._parts(form))
         with zipfile.ZipFile(path) as file:
-            if set(file.namelist()) != set(kept):
-                raise KeyError("it does not hold the arrays of this run")
+            if {name for name in file.namelist() if not name.startswith(OF_ONE_ITERATION)} != set(kept):
+                raise InputError(
+                    f"{path} holds other arrays than this version of multihorizon keeps of a run; go on with the "
+                    "version that made it, or begin anew in another folder"
+                )
             found = {}
             for name, leaf in kept.items():
                 with file.open(name) as stream:
@@ -112,8 +118,13 @@ class Checkpoints:
                         found[name] = jax.random.wrap_key_data(_read_array(stream, data, by_row=False))
                     else:
                         found[name] = _read_array(stream, leaf, name in BY_ROW)
-        whole = form if self.with_replay else init()
-        return jax.tree_util.tree_map_with_path(lambda key, leaf: found.get(jax.tree_util.keystr(key), leaf), whole)
+        replay = init().replay if not self.with_replay else form.replay
+
+        def restored(key: Any, leaf: Any) -> Any:
+            name = jax.tree_util.keystr(key)
+            return jnp.zeros(leaf.shape, leaf.dtype) if name.startswith(OF_ONE_ITERATION) else found.get(name, leaf)
+
+        return jax.tree_util.tree_map_with_path(restored, form._replace(replay=replay))
 
 
 class _Summed:
