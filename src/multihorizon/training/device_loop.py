@@ -102,14 +102,14 @@ class DeviceTrainer:
         first_update = self.pace.updates_before(learns_from)
         tally, episodes = jax.vmap(lambda _: self._nothing(first_update))(jnp.arange(self.seeds))
         training = training._replace(tally=tally, episodes=episodes)
-        piece, good = max(1, self.cycles // 20), None
+        piece = max(1, self.cycles // 20)
         while cycle < last:
             learning = cycle >= learns_from
             count = min(piece, (last if learning else min(last, learns_from)) - cycle)
-            good = good_copy(training.learner.parameters, good)
+            good = good_copy(training.learner.parameters)
             started = time.perf_counter()
             training = self._run(training, jnp.asarray(cycle), jnp.asarray(count), learning)
-            check_finite(training.tally, good)  # waits for the device
+            check_finite(training.tally, training.learner.parameters, good)  # waits for the device
             took = time.perf_counter() - started
             cycle += count
             piece = max(1, round(count * min(2.0, SECONDS_BETWEEN_REPORTS / took)))

@@ -167,13 +167,13 @@ class HostTrainer:
                 self._send(group, streams[group])
             now = time.perf_counter()
             if now - reported > SECONDS_BETWEEN_REPORTS:
-                check_finite(training.tally, good)
-                good = good_copy(training.learner.parameters, good)
+                check_finite(training.tally, training.learner.parameters, good)
+                good = good_copy(training.learner.parameters)
                 speed = (turn + 1 - reported_turn) * self.at_once * self.seeds / (now - reported)
                 epsilon = float(self.agent.epsilon.at(step, self.agent.warm_up_steps))
                 report(Progress(step, ratios(count.returns, count.ended), mean_loss(training.tally), epsilon, speed))
                 reported, reported_turn = now, turn + 1
-        check_finite(training.tally, good)
+        check_finite(training.tally, training.learner.parameters, good)
         self._running = None if ends else Running(iteration + 1, streams, count)
         return training, count
 

@@ -168,22 +168,20 @@ def evaluation_keys(seed: int, seeds: int, iteration: int) -> Key[Array, " S"]:
 
 
 class NotFinite(InputError):
-    """A loss was NaN or infinite; `parameters` are the last that were seen to be good."""
+    """A loss or a weight was NaN or infinite; `parameters` are the last that were seen to be good."""
 
-    def __init__(self, update: int, parameters: PyTree[Array]) -> None:
-        super().__init__(f"the loss is not finite at update {update}, so training stopped; try a smaller learning rate")
+    def __init__(self, what: str, update: int, parameters: PyTree[Array]) -> None:
+        super().__init__(f"{what} not finite at update {update}, so training stopped; try a smaller learning rate")
         self.parameters = parameters
 
 
-def check_finite(tally: Tally, good: PyTree[Array]) -> None:
+def check_finite(tally: Tally, parameters: PyTree[Array], good: PyTree[Array]) -> None:
+    """Of an iteration so far. Its last update may have spoilt the weights without a loss that shows it."""
     bad = np.asarray(tally.bad)
     if np.any(bad >= 0):
-        raise NotFinite(int(bad[bad >= 0].min()), good)
-
-
-def good_copy(parameters: PyTree[Array], before: PyTree[Array] | None = None) -> PyTree[Array]:
-    """A copy to fall back on; of those before where these are not finite, though no loss has shown it yet."""
-    return _copied(parameters) if before is None or bool(_finite(parameters)) else before
+        raise NotFinite("the loss is", int(bad[bad >= 0].min()), good)
+    if not _finite(parameters):
+        raise NotFinite("weights are", int(np.max(np.asarray(tally.first) + np.asarray(tally.updates))) - 1, good)
 
 
 @jax.jit
@@ -192,7 +190,8 @@ def _finite(parameters: PyTree[Array]) -> Bool[Array, ""]:
 
 
 @jax.jit
-def _copied(parameters: PyTree[Array]) -> PyTree[Array]:
+def good_copy(parameters: PyTree[Array]) -> PyTree[Array]:
+    """To fall back on, where the state itself is given up."""
     return jax.tree.map(jnp.copy, parameters)
 
 
