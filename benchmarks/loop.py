@@ -26,10 +26,9 @@ from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError, at_least
 from multihorizon.files import writable_folder, write_json
 from multihorizon.training import memory
-from multihorizon.training.configuration import Configuration
 from multihorizon.training.host_loop import TRAINING, HostTrainer
 from multihorizon.training.iterations import Progress, Schedule
-from multihorizon.training.worlds import trainer_of, world
+from multihorizon.training.worlds import world
 
 FRAMES = 4
 SECONDS_ALONE = 3.0
@@ -71,9 +70,9 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
         agent = replace(agent, replay_capacity=options.replay)
     at_least("--steps", options.steps, 1)
     schedule = Schedule(1, options.warm_up + options.steps, 0)
-    counts = (seeds, environments, chosen.evaluation_environments)
-    trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, *counts))
-    assert isinstance(trainer, HostTrainer)
+    assert chosen.on_host
+    counts = (seeds, environments, options.evaluation_envs or chosen.evaluation_environments, options.groups)
+    trainer = HostTrainer(agent, chosen.on_host, chosen.torso, schedule, *counts)
     memory.check(trainer)
     alone = FRAMES * steps_alone(trainer, SECONDS_ALONE)
     clock = Clock()
@@ -99,6 +98,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     return {
         "seeds": seeds,
         "environments": environments,
+        "groups": trainer.groups,
         "actions": trainer.learner.actions,
         "heads": len(agent.horizons),
         "frames_per_second_of_environments_alone": alone,
@@ -167,6 +167,8 @@ def main() -> None:
     parser.add_argument("--agent", default="multi-rainbow")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--envs", type=int, nargs="+", help="if not as many as are usual")
+    parser.add_argument("--groups", type=int, help="of environments that step at once, if not as many as are usual")
+    parser.add_argument("--evaluation-envs", type=int, help="if not as many as are usual")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--warm-up", type=int, default=20_000)
     parser.add_argument("--steps", type=int, default=150_000, help="while learning, for each seed")

@@ -32,16 +32,15 @@ from multihorizon.agents.networks import NATURE, Convolve, convolve_for
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.discounting import hazard, paper_grid, single
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, at_least
 from multihorizon.files import writable_folder, write_json
 from multihorizon.training.compiling import compiled, updates
 
-UPDATES = 20  # in one program, as with 160 environments; with 80 there are 10
 BATCHES = 32  # programs with draws of their own, before they come again
 
 
 class Subject:
-    """Some seeds of an agent with a full replay, and `UPDATES` updates of them as one program."""
+    """Some seeds of an agent with a full replay, and some updates of them as one program."""
 
     def __init__(
         self,
@@ -52,6 +51,7 @@ class Subject:
         capacity: int,
         streams: int = 80,
         convolve: Convolve | None = None,
+        updates: int = 20,
     ) -> None:
         horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
         agent = replace(preset("multi-rainbow"), horizons=horizons, compute_dtype=dtype)
@@ -60,7 +60,8 @@ class Subject:
         self.shape = ReplayShape(capacity, streams, (84, 84, 1), "uint8", 4, agent.n_steps, agent.batch)
         keys = jax.random.split(jax.random.key(0), seeds)
         self.held = jax.jit(jax.vmap(lambda key: (self.learner.init(key), self._full(key))))(keys)
-        self.losses = jnp.zeros((seeds, UPDATES, heads))
+        self.updates = updates
+        self.losses = jnp.zeros((seeds, updates, heads))
         # As in training nothing is held anew, so that a CUDA graph finds all of it where it was.
         self.run_ = compiled(jax.vmap(self._updates), donate_argnums=(0, 1), keep_unused=True)
         self.keys = [jax.random.split(jax.random.key(i + 1), seeds) for i in range(BATCHES)]
@@ -83,7 +84,7 @@ class Subject:
             state, replay, metrics = self.learner.learn(self.shape, *carry, key)
             return (state, replay), metrics.losses
 
-        return updates(one, held, jax.random.split(key, UPDATES))
+        return updates(one, held, jax.random.split(key, self.updates))
 
     def run(self, times: int) -> None:
         for _ in range(times):
@@ -102,7 +103,7 @@ def microseconds(subject: Subject, rounds: int = 5, times: int = 20) -> float:
     for _ in range(rounds):
         begun = time.perf_counter()
         subject.run(times)
-        taken.append((time.perf_counter() - begun) / times / UPDATES / subject.learner_seeds)
+        taken.append((time.perf_counter() - begun) / times / subject.updates / subject.learner_seeds)
     return 1e6 * float(np.median(taken))
 
 
@@ -135,7 +136,7 @@ def profile(subject: Subject, folder: Path) -> None:
     for event in kernels(folder):
         total[event["name"]] += event["dur"]
         count[event["name"]] += 1
-    made = 3 * UPDATES
+    made = 3 * subject.updates
     print(f"kernels: {sum(count.values()) / made:.0f} an update, {sum(total.values()) / made:.0f} µs busy")
     for name, duration in total.most_common(60):
         print(f"{duration / made:8.2f} µs {count[name] / made:5.1f} × {name[:90]}")
@@ -150,14 +151,20 @@ def row(how: str, case: dict[str, Any], taken: float, usual: float | None) -> st
     return f"| {how} | {sizes} | {taken:.0f} | {f'{taken / usual:.2f}' if usual else '1'} |"
 
 
-def peers(frames: int) -> Iterator[tuple[str, float]]:
+def peers(frames: int, updates: int) -> Iterator[tuple[str, float]]:
     """PyTorch's updates of the usual case, for every way of convolving and of compiling."""
     import torch_update
 
     for autotune in (False, True):
         for convolve in ("plain", "products"):
             taken = torch_update.microseconds(
-                USUAL["heads"], USUAL["actions"], USUAL["dtype"], frames, convolve=convolve, autotune=autotune
+                USUAL["heads"],
+                USUAL["actions"],
+                USUAL["dtype"],
+                frames,
+                updates=updates,
+                convolve=convolve,
+                autotune=autotune,
             )
             compiled = "compiled and autotuned" if autotune else "compiled"
             yield f"PyTorch, {compiled}, CUDA graph, {convolve} convolutions", taken
@@ -167,6 +174,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=int, nargs="+", help="cases, by their number in the table")
     parser.add_argument("--frames", type=int, default=1_000_000)
+    parser.add_argument("--updates", type=int, default=20, help="in a program: 20, as with 160 environments; 80: 10")
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--torch", action="store_true")
     parser.add_argument("--profile", type=Path)
@@ -177,6 +185,7 @@ def main() -> None:
     if jax.default_backend() != "gpu":
         raise InputError(f"this measures a GPU, and JAX finds none, only: {jax.default_backend()}")
     writable_folder(options.out.parent)
+    sizes = {"capacity": options.frames, "updates": at_least("--updates", options.updates, 1)}
     results: list[dict[str, Any]] = []
     usual: float | None = None
 
@@ -184,7 +193,8 @@ def main() -> None:
         print(row(how, case, taken, usual), flush=True)
         results.append({"how": how, **case, "microseconds": taken, **more})
         versions = {name: version(name) for name in ("jax", *(["torch"] if options.torch else []))}
-        write_json(options.out, {"device": jax.devices()[0].device_kind, **versions, "updates": results})
+        about = {"device": jax.devices()[0].device_kind, **versions, "updates_in_a_program": options.updates}
+        write_json(options.out, about | {"updates": results})
 
     print(
         "| | heads | actions | seeds | | µs per update and seed | to the first |\n|---|---|---|---|---|---|---|",
@@ -193,7 +203,7 @@ def main() -> None:
     for number, change in enumerate(CHANGES):
         if options.only is None or number in options.only:
             case = USUAL | change
-            subject = Subject(**case, capacity=options.frames)
+            subject = Subject(**case, **sizes)
             taken = microseconds(subject)
             told("ours", case, taken, device_bytes=memory())
             usual = usual or taken
@@ -205,9 +215,9 @@ def main() -> None:
         told(
             "ours, with XLA's convolutions",
             USUAL,
-            microseconds(Subject(**USUAL, capacity=options.frames, convolve=Convolve.PLAIN)),
+            microseconds(Subject(**USUAL, **sizes, convolve=Convolve.PLAIN)),
         )
-    for how, taken in peers(options.frames) if options.torch else []:
+    for how, taken in peers(options.frames, options.updates) if options.torch else []:
         told(how, USUAL, taken)
 
 
