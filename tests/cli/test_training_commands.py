@@ -199,7 +199,7 @@ def test_an_episode_can_be_watched(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 def test_atari_trains_from_the_command_line(tmp_path: Path) -> None:
-    """The whole way at a small size: two iterations in Pong, evaluated, and its records."""
+    """The whole way at a small size: two iterations in Pong, and their records."""
     settings = "--set warm_up_steps=240 --set replay_capacity=2000 --set batch=4 --seeds 2 --envs 2"
     steps = "--steps 400 --training-steps 200 --evaluation-steps 0"
     line = f"train multi-rainbow --env atari/Pong {steps} {settings} --checkpoint-minutes 0 --out {tmp_path}/run"
