@@ -68,7 +68,6 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     agent = replace(preset(options.agent), compute_dtype=options.dtype, warm_up_steps=options.warm_up)
     if options.replay:
         agent = replace(agent, replay_capacity=options.replay)
-    at_least("--steps", options.steps, 1)
     schedule = Schedule(1, options.warm_up + options.steps, 0)
     assert chosen.on_host
     counts = (seeds, environments, options.evaluation_envs or chosen.evaluation_environments, options.groups)
@@ -177,6 +176,8 @@ def main() -> None:
     parser.add_argument("--dopamine", type=int, default=0, help="agent steps of Dopamine, while learning")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    at_least("--steps", options.steps, 1)
+    counts = options.envs or [world(f"atari/{options.game}").environments]
     writable_folder(options.out.parent)
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
     found: dict[str, Any] = {"game": options.game, "agent": options.agent, "dtype": options.dtype, "device": device}
@@ -184,7 +185,7 @@ def main() -> None:
     print("| agent | seeds | envs | actions | environments alone, frames/s | frames/s | waiting for environments |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for seeds in options.seeds:
-        for environments in options.envs or [world(f"atari/{options.game}").environments]:
+        for environments in counts:
             one = ours(options, seeds, environments)
             found["ours"].append(one)
             print(

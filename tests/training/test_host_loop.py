@@ -16,8 +16,7 @@ from multihorizon.agents.replay import FINAL, GOES_ON, TERMINATED, TRUNCATED
 from multihorizon.training import host_loop, turns
 from multihorizon.training.compiling import IN_ONE_GRAPH
 from multihorizon.training.host_loop import HostTrainer
-from multihorizon.training.iterations import NotFinite, Outcome, Schedule, evaluation_keys
-from multihorizon.training.run import train
+from multihorizon.training.iterations import Outcome, Schedule
 from multihorizon.training.worlds import world
 
 TORSO = MlpTorso((16,))
@@ -315,37 +314,3 @@ def test_evaluation_ends_even_where_episodes_do_not(monkeypatch: pytest.MonkeyPa
     trainer = HostTrainer(small(), Endless, TORSO, Schedule(1, 400, 20), 1, 4, 3)
     count = trainer.evaluate(trainer.init(0).learner.parameters, 0, 0, 20)
     assert (count.steps[0], count.ended[0]) == (90, 3)
-
-
-def test_evaluation_draws_nothing_that_training_draws() -> None:
-    drawn = {tuple(np.asarray(jax.random.key_data(k)).tolist()) for i in range(50) for k in evaluation_keys(0, 1, i)}
-    of_training = {
-        tuple(row)
-        for n in (2, 3)
-        for row in np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), n))).tolist()
-    }
-    assert len(drawn) == 50
-    assert not drawn & of_training
-
-
-def test_a_loss_that_is_not_finite_stops_training() -> None:
-    with pytest.raises(NotFinite, match=r"not finite at update \d+") as caught:
-        train(trainer_of(small("dqn", optimiser=Adam(1e30, 1e-8)), steps=2_000), 0)
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
-
-
-def test_weights_that_an_iterations_last_update_spoils_are_not_handed_on() -> None:
-    """Its loss was finite still."""
-    trainer = trainer_of(small(), steps=124)
-    programs = trainer.programs
-    learn = programs.learn_one
-
-    def spoils(training: Any) -> Any:
-        training = learn(training)
-        spoilt = jax.tree.map(lambda leaf: leaf * jnp.nan, training.learner.parameters)
-        return training._replace(learner=training.learner._replace(parameters=spoilt))
-
-    programs.learn_one = spoils
-    with pytest.raises(NotFinite, match="weights are not finite at update 0") as caught:
-        train(trainer, 0)
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))

@@ -10,14 +10,11 @@ import struct
 import subprocess
 import sys
 import time
-import zipfile
-import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scripted import Scripted
@@ -26,7 +23,6 @@ from test_host_loop import TORSO, Long, small, trainer_of
 from multihorizon.agents.presets import PRESETS, Adam, preset
 from multihorizon.cli import main
 from multihorizon.errors import InputError
-from multihorizon.training import checkpoint
 from multihorizon.training.checkpoint import Checkpoints
 from multihorizon.training.configuration import Configuration, plain, restored
 from multihorizon.training.host_loop import HostTrainer
@@ -39,18 +35,6 @@ from multihorizon.training.worlds import made, world
 
 def nothing(*_: object) -> None:
     pass
-
-
-def lasting(training: Any) -> Any:
-    """Without what was counted in one iteration."""
-    return training._replace(tally=None)
-
-
-def equal(a: Any, b: Any) -> bool:
-    def data(x: Any) -> np.ndarray:
-        return np.asarray(jax.random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x)
-
-    return all(np.array_equal(data(x), data(y)) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 
 
 def configured(
@@ -202,76 +186,6 @@ def test_replay_can_be_left_out_and_is_then_filled_anew(tmp_path: Path) -> None:
     run(tmp_path / "lean", checkpoint_replay=False)
     told = lines(tmp_path / "lean")
     assert [line["updates"] for line in told] == [20, 20, 50]  # warmed up again after going on, then as ever
-
-
-def test_states_come_back_as_they_were_in_pieces_and_in_any_type(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checkpoint, "PIECE_BYTES", 1_000)
-    agent = small("multi-rainbow", compute_dtype="bfloat16")
-    trainer = trainer_of(agent, steps=200, seeds=2)
-    training, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
-    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True)
-    for done in (1, 2, 3):
-        kept.save(training, done)
-    assert [path.name[:16] for path in kept.paths()] == ["iteration-000003", "iteration-000002"]
-    back, done = kept.restore(lambda: trainer.init(7), pytest.fail)
-    assert done == 3
-    assert equal(lasting(training), lasting(back))
-
-
-def test_what_belongs_to_one_iteration_is_not_looked_for(tmp_path: Path) -> None:
-    """Another version may count other things in it. What else it keeps must be the same, and is not called damaged."""
-    trainer = trainer_of(small(), steps=200)
-    training, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
-    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True)
-    for extra, problem in ((".tally.counted", None), (".learner.extra", "holds other arrays than this version")):
-        for path in kept.paths():
-            path.unlink()
-        kept.save(training, 1)
-        path = kept.paths()[0]
-        with zipfile.ZipFile(path, "a") as file:
-            file.writestr(extra, b"0")
-        path.rename(path.with_name(f"iteration-000001-{zlib.crc32(path.read_bytes()):08x}.npz"))
-        if problem is None:
-            back, _ = kept.restore(lambda: trainer.init(7), pytest.fail)
-            assert equal(lasting(training), lasting(back))
-            trainer.iterate(back, 1, 0, nothing)
-        else:
-            with pytest.raises(ValueError, match=problem):
-                kept.restore(lambda: trainer.init(7), pytest.fail)
-
-
-def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path) -> None:
-    trainer = trainer_of(small(), steps=200)
-    first, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
-    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True)
-    kept.save(first, 1)
-    second = first._replace(key=jax.random.split(first.key[0], 1))
-    kept.save(second, 2)
-    newest = kept.paths()[0]
-    whole = newest.read_bytes()
-    rng = random.Random(0)
-    damaged = [whole[: rng.randrange(len(whole))] for _ in range(6)] + [b""]
-    for _ in range(25):
-        flipped = bytearray(whole)
-        flipped[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
-        damaged.append(bytes(flipped))
-    for content in damaged:
-        newest.write_bytes(content)
-        newest.with_name(f"damaged-{newest.name}").unlink(missing_ok=True)
-        warnings: list[str] = []
-        back, done = kept.restore(lambda: trainer.init(0), warnings.append)
-        assert done == 1
-        assert equal(lasting(back), lasting(first))
-        assert "is damaged" in warnings[0]
-    kept.paths()[0].write_bytes(b"PK")
-    with pytest.raises(ValueError, match=r"no checkpoint in .* is whole; to begin anew, remove"):
-        kept.restore(lambda: trainer.init(0), warnings.append)
-    kept.paths()[0].unlink()
-    back, done = kept.restore(lambda: trainer.init(0), pytest.fail)
-    assert done == 0
-    assert equal(back, trainer.init(0))
 
 
 def test_a_full_disk_stops_training_and_keeps_the_last_checkpoint(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from multihorizon.errors import InputError
 PIECE_BYTES = 128 * 2**20
 KEPT = 2
 OF_ONE_ITERATION = (".tally", ".episodes")  # begun anew with the next, and not kept
-DAMAGED = (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError)
 
 
 class Checkpoints:
@@ -62,16 +61,20 @@ class Checkpoints:
             try:
                 _, iterations, checksum = path.stem.split("-")
                 if _checksum(path) != int(checksum, 16):
-                    raise zipfile.BadZipFile("its checksum is another")
-                state = self._read(path, init)
+                    raise ValueError("its checksum is another")
             except PermissionError as problem:
                 raise InputError(f"{path} cannot be read ({problem.strerror})") from problem
-            except InputError:
-                raise
-            except DAMAGED as problem:
+            except (ValueError, OSError) as problem:
                 warn(f"{path} is damaged ({problem})")
                 damaged.append(path)
                 continue
+            try:
+                state = self._read(path, init)
+            except (ValueError, EOFError, zipfile.BadZipFile) as problem:
+                raise InputError(
+                    f"{path} is whole, but no state that this version of multihorizon keeps of this run ({problem}); "
+                    "go on with the version that made it, or begin anew in another folder"
+                ) from problem
             if damaged:
                 warn(f"going on from {path.name}, the one before")
             for bad in damaged:  # out of the way of those to come, which have lower numbers
@@ -106,10 +109,7 @@ class Checkpoints:
         kept = dict(self._parts(form))
         with zipfile.ZipFile(path) as file:
             if {name for name in file.namelist() if not name.startswith(OF_ONE_ITERATION)} != set(kept):
-                raise InputError(
-                    f"{path} holds other arrays than this version of multihorizon keeps of a run; go on with the "
-                    "version that made it, or begin anew in another folder"
-                )
+                raise ValueError("it holds other arrays")
             found = {}
             for name, leaf in kept.items():
                 with file.open(name) as stream:
@@ -118,7 +118,7 @@ class Checkpoints:
                         found[name] = jax.random.wrap_key_data(_read_array(stream, data, by_row=False))
                     else:
                         found[name] = _read_array(stream, leaf, name in BY_ROW)
-        replay = init().replay if not self.with_replay else form.replay
+        replay = form.replay if self.with_replay else init().replay
 
         def restored(key: Any, leaf: Any) -> Any:
             name = jax.tree_util.keystr(key)

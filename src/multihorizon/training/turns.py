@@ -36,7 +36,7 @@ class Streams(NamedTuple):
     actions: Int[Array, " m"]
     first: Bool[Array, " m"]
     place: Int[Array, ""]  # of the first of them among all environments
-    step: Int[Array, ""]  # of the run, when their next actions are chosen
+    step: Int[Array, ""]  # of the run, after their last turn
 
 
 EACH = Streams(0, 0, 0, None, None)  # type: ignore[arg-type]  # what every seed has of its own
