@@ -5,7 +5,8 @@
 On random batches: losses, gradients and priorities of either, in either type, against exact float32. Gradients lie
 further off than the type's precision: where a sum is off by a share ε of its spread, as many ReLUs open or close
 otherwise, which moves a gradient by about √ε. Then many updates of both on the same batches: how far apart their
-weights end, beside how far two seeds of the plain one do.
+weights end, beside how far two seeds of the plain one do, and how far the plain one from itself where it begins with
+weights a millionth larger.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from multihorizon.training.compiling import compiled, updates
 
 ACTIONS, BATCH, SHAPE = 18, 32, (84, 84, 4)
 BATCHES = 64  # different ones, over and over
+NUDGE = 1e-6  # of a weight
 
 
 def batch(key: Any) -> Transition:
@@ -122,15 +124,15 @@ def main() -> None:
         print(f"{name} | " + " | ".join(f"{w:.1e}" for w in worst.values()), flush=True)
         found[name] = worst
         write_json(options.out, found)
-    begun, another = plain.init(key), plain.init(jax.random.key(1))
-    ended = many(plain, options.updates)(begun).parameters
-    ended_fast = many(fast, options.updates)(fast.init(key)).parameters
-    ended_otherwise = many(plain, options.updates)(another).parameters
+    begun, learn = plain.init(key), many(plain, options.updates)
+    nudged = begun._replace(parameters=jax.tree.map(lambda weights: weights * (1 + NUDGE), begun.parameters))
+    ended = learn(begun).parameters
     found["weights"] = {
         "updates": options.updates,
-        "fast from plain": distance(ended_fast, ended),
-        "one seed from another": distance(ended_otherwise, ended),
         "way that the plain one went": distance(ended, begun.parameters),
+        "fast from plain": distance(many(fast, options.updates)(fast.init(key)).parameters, ended),
+        "plain from itself, nudged": distance(learn(nudged).parameters, ended),
+        "one seed from another": distance(learn(plain.init(jax.random.key(1))).parameters, ended),
     }
     for name, value in found["weights"].items():
         print(f"{name}: {value:.4g}")

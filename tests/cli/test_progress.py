@@ -40,7 +40,7 @@ def test_lines_say_how_far_how_well_and_how_long(
         report(Progress(600, [4.0], None, 0.001, 50.0, (5_000, 1)))
         finished(outcome(1_000, evaluated=12.0))
     assert capsys.readouterr().err.splitlines() == [
-        "rainbow: 400 of 4,000 frames, return -, ε 1.00, 40 frames/s",
+        "rainbow: 400 of 4,000 frames, return -, ε 1.00",  # without a speed: programs were compiled
         "rainbow: 800 of 4,000 frames, return 8.00, ε 0.50, loss 1.500, 20 frames/s, 2.7 min left",
         "rainbow: 2,400 of 4,000 frames, return 20.00 (evaluated 11.00), ε 0.01, loss 1.250, 40 frames/s, 17 s left",
         "rainbow: 2,400 of 4,000 frames, evaluating: 20,000 frames, 1 episode, return 4.00, 200 frames/s",

@@ -65,16 +65,17 @@ class _Run:
 
     def goes_on(self, progress: "Progress") -> str:
         now = time.monotonic()
+        compiled = self._begun is None  # until now, and its time is no speed
         self._begun = self._begun or (now, progress.step)
-        speed = f"{progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
+        speed = "" if compiled else f", {progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
         if progress.evaluated:
             steps, episodes = progress.evaluated
             played = f"{steps * self._frames:,} {self._unit}, {counted(episodes, 'episode')}"
-            return f"evaluating: {played}, return {mean(progress.returns)}, {speed}"
+            return f"evaluating: {played}, return {mean(progress.returns)}{speed}"
         self._returns = mean(progress.returns, self._returns)
         loss = "" if progress.loss is None else f", loss {progress.loss:.3f}"
         left = self._left(now, progress.step)
-        return f"return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}, {speed}{left}"
+        return f"return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}{speed}{left}"
 
     def _left(self, now: float, step: int) -> str:
         """By whole iterations, with their evaluations, as soon as there is one."""
