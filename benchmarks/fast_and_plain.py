@@ -1,4 +1,4 @@
-"""Is the fast update the plain one? Fast: our kernels, in bfloat16. Plain: XLA's convolutions and searches, in float32.
+"""Is the fast update the plain one? Fast: our kernels, in bfloat16. Plain: XLA's convolutions, in float32.
 
     python benchmarks/fast_and_plain.py --out results/speed/fast_and_plain.json
 
@@ -102,6 +102,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     at_least("--looks", options.looks, 1)
+    at_least("--updates", options.updates, 1)
     writable_folder(options.out.parent)
     fast, plain = learner("bfloat16", convolve_for(in_loop=True)), learner("float32", Convolve.PLAIN)
     found: dict[str, Any] = {"device": jax.devices()[0].device_kind}

@@ -1,6 +1,6 @@
 """The whole training loop in Atari: frames a second, by seeds and environments.
 
-    python benchmarks/loop.py --dtype bfloat16 --seeds 1 3 --out results/speed/loop.json
+    python benchmarks/loop.py --dtype bfloat16 --seeds 1 3 --out loop.json
 
 Environments, copies to the device, replay, one update for every four agent steps: everything but evaluation, which
 `--evaluation STEPS` measures by itself. Beside it stands what the same environments do alone, with random actions and
@@ -33,6 +33,8 @@ from multihorizon.training.worlds import world
 FRAMES = 4
 SECONDS_ALONE = 3.0
 SETTLING = 2  # the first reports of learning, which compile
+DOPAMINE_WARM_UP = 500  # steps
+DOPAMINE_SETTLING = 25  # updates
 
 
 class Clock:
@@ -56,8 +58,8 @@ class Clock:
         waits for the actions, and sends them."""
         watched: Any = trainer
         for group in range(trainer.groups):
-            world = watched.world(TRAINING, group)
-            world.receive = self.timed("waiting for environments", world.receive)
+            world_ = watched.world(TRAINING, group)
+            world_.receive = self.timed("waiting for environments", world_.receive)
         watched._store = self.timed("handing over a step", watched._store)
         watched._update = self.timed("handing over updates", watched._update)
         watched._send = self.timed("waiting for actions, and sending them", watched._send)
@@ -102,6 +104,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
         "heads": len(agent.horizons),
         "frames_per_second_of_environments_alone": alone,
         "frames_per_second": FRAMES * seeds * (last - first) / (ended - begun),
+        "measured": {"steps_of_each_seed": last - first, "seconds": ended - begun},
         "share_of_time_waiting_for_environments": parts["waiting for environments"] * turns / 1e3 / (ended - begun),
         "milliseconds_a_turn": {"whole": 1e3 * (ended - begun) / turns} | parts,
         "every_second": [FRAMES * speed for speed in learning],
@@ -137,27 +140,31 @@ def evaluated(trainer: HostTrainer, parameters: Any, steps: int) -> dict[str, fl
     begun = time.perf_counter()
     played = int(trainer.evaluate(parameters, 1, 0, steps).steps.sum())
     taken = time.perf_counter() - begun
-    return {"environments": trainer.evaluation_environments, "seconds": taken, "steps_per_second": played / taken}
+    return {
+        "environments": trainer.evaluation_environments,
+        "seconds": taken,
+        "steps": played,
+        "steps_per_second": played / taken,
+    }
 
 
 def dopamine(options: argparse.Namespace) -> float:
-    """Frames a second while learning."""
+    """Frames a second while learning, after its first updates, which compile."""
     import dopamine_agent
 
-    world_, agent = dopamine_agent.world_and_agent(options.game, warm_up=500)
-    observation, begun, steps = world_.reset(), 0.0, 0
-    action = agent.begin_episode(observation)
-    while steps < options.dopamine:
-        if agent._replay.add_count > 500 and agent.training_steps % 4 == 0:
-            begun = begun or time.perf_counter()
-            steps += 4
+    world_, agent = dopamine_agent.world_and_agent(options.game, DOPAMINE_WARM_UP)
+    action, begun = agent.begin_episode(world_.reset()), 0.0
+    left_out = DOPAMINE_WARM_UP + 4 * DOPAMINE_SETTLING
+    for steps in range(left_out + options.dopamine):
+        if steps == left_out:
+            begun = time.perf_counter()
         observation, reward, over, _ = world_.step(action)
         if over or world_.game_over:
             agent.end_episode(reward, over)
             action = agent.begin_episode(world_.reset())
         else:
             action = agent.step(np.clip(reward, -1, 1), observation)
-    return FRAMES * (steps - 4) / (time.perf_counter() - begun)
+    return FRAMES * options.dopamine / (time.perf_counter() - begun)
 
 
 def main() -> None:
@@ -177,6 +184,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     at_least("--steps", options.steps, 1)
+    for name in ("groups", "evaluation_envs"):
+        if getattr(options, name) is not None:
+            at_least(f"--{name.replace('_', '-')}", getattr(options, name), 1)
     counts = options.envs or [world(f"atari/{options.game}").environments]
     writable_folder(options.out.parent)
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"

@@ -1,7 +1,7 @@
 """The update that `update.py` measures, in PyTorch and as fast as PyTorch makes it: the peer to measure beside.
 
     pip install torch
-    python benchmarks/torch_update.py --out results/speed/torch_update.json
+    python benchmarks/torch_update.py --out torch_update.json
 
 The same work: draws by priority from a full replay whose frames are stored once, stacks, target and online passes,
 projection, gradients, Adam, new priorities. All of it is one compiled program; several runs of it are captured in a

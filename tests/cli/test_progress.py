@@ -28,24 +28,42 @@ def test_lines_say_how_far_how_well_and_how_long(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with training_progress("rainbow", 1_000, frames_per_step=4) as (report, finished):
-        report(Progress(100, [None], None, 1.0, 10.0))
+        report(Progress(100, [None], None, 1.0, 10.0))  # its time was spent compiling, and so was that of the next
         clock(20)
-        report(Progress(200, [7.0, 9.0], 1.5, 0.5, 5.0))
+        report(Progress(200, [7.0, 9.0], 1.5, 0.5, 0.1))
+        clock(10)
+        report(Progress(300, [7.0], 1.5, 0.5, 10.0))
         clock(1)
-        report(Progress(210, [7.0], 1.5, 0.5, 5.0))  # too soon for another line
+        report(Progress(310, [7.0], 1.5, 0.5, 5.0))  # too soon for another line
+        clock(19)
         finished(outcome(500, evaluated=11.0))
-        clock(9)
         report(Progress(600, [None], 1.25, 0.01, 10.0))
         clock(10)
-        report(Progress(600, [4.0], None, 0.001, 50.0, (5_000, 1)))
+        report(Progress(600, [4.0], None, 0.001, 0.1, (5_000, 1)))
+        clock(10)
+        report(Progress(600, [4.0], None, 0.001, 50.0, (6_000, 1)))
         finished(outcome(1_000, evaluated=12.0))
     assert capsys.readouterr().err.splitlines() == [
-        "rainbow: 400 of 4,000 frames, return -, ε 1.00",  # without a speed: programs were compiled
-        "rainbow: 800 of 4,000 frames, return 8.00, ε 0.50, loss 1.500, 20 frames/s, 2.7 min left",
-        "rainbow: 2,400 of 4,000 frames, return 20.00 (evaluated 11.00), ε 0.01, loss 1.250, 40 frames/s, 17 s left",
-        "rainbow: 2,400 of 4,000 frames, evaluating: 20,000 frames, 1 episode, return 4.00, 200 frames/s",
-        "rainbow: 4,000 of 4,000 frames, return 20.00 (evaluated 12.00), in 40 s",
+        "rainbow: 400 of 4,000 frames, return -, ε 1.00",
+        "rainbow: 800 of 4,000 frames, return 8.00, ε 0.50, loss 1.500",
+        "rainbow: 1,200 of 4,000 frames, return 7.00, ε 0.50, loss 1.500, 40 frames/s, 70 s left",
+        "rainbow: 2,400 of 4,000 frames, return 20.00 (evaluated 11.00), ε 0.01, loss 1.250, 40 frames/s, 50 s left",
+        "rainbow: 2,400 of 4,000 frames, evaluating: 20,000 frames, 1 episode, return 4.00",
+        "rainbow: 2,400 of 4,000 frames, evaluating: 24,000 frames, 1 episode, return 4.00, 200 frames/s",
+        "rainbow: 4,000 of 4,000 frames, return 20.00 (evaluated 12.00), in 70 s",
     ]
+
+
+def test_a_run_that_first_tells_of_an_evaluation_says_how_long_it_takes(
+    clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with training_progress("rainbow", 1_000) as (report, finished):
+        report(Progress(100, [4.0], None, 0.001, 50.0, (500, 1)))
+        finished(outcome(100, evaluated=4.0))
+        for step in (110, 210):
+            clock(20)
+            report(Progress(step, [4.0], 1.0, 0.5, 5.0))
+    assert capsys.readouterr().err.splitlines()[-1].endswith("5 steps/s, 2.6 min left")
 
 
 def test_nothing_is_cut_on_a_terminal_of_eighty_columns(

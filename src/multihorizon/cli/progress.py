@@ -57,7 +57,9 @@ class _Run:
         self._steps, self._frames = steps, frames_per_step
         self._unit = "frames" if frames_per_step > 1 else "steps"
         self._returns, self._evaluated = "-", ""
-        self._begun: tuple[float, int] | None = None
+        self._started = time.monotonic()
+        self._told: set[str] = set()
+        self._compiled = self._started, 0  # when what trains last was, and at which step
         self._last: tuple[float, int] | None = None  # end of an iteration
 
     def done(self, step: int) -> str:
@@ -65,9 +67,13 @@ class _Run:
 
     def goes_on(self, progress: "Progress") -> str:
         now = time.monotonic()
-        compiled = self._begun is None  # until now, and its time is no speed
-        self._begun = self._begun or (now, progress.step)
-        speed = "" if compiled else f", {progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
+        doing = "evaluating" if progress.evaluated else "wandering" if progress.loss is None else "learning"
+        speed = f", {progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
+        if doing not in self._told:  # its programs were compiled until now, whose time is no speed
+            self._told.add(doing)
+            speed = ""
+            if not progress.evaluated:
+                self._compiled = now, progress.step
         if progress.evaluated:
             steps, episodes = progress.evaluated
             played = f"{steps * self._frames:,} {self._unit}, {counted(episodes, 'episode')}"
@@ -78,12 +84,13 @@ class _Run:
         return f"return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}{speed}{left}"
 
     def _left(self, now: float, step: int) -> str:
-        """By whole iterations, with their evaluations, as soon as there is one."""
-        assert self._begun is not None
-        (begun, first), (until, last) = self._begun, self._last or (now, step)
+        """By whole iterations, with their evaluations, as soon as there is one since all was compiled."""
+        compiled, first = self._compiled
+        until, last = self._last if self._last and self._last[1] > first else (now, step)
         if last <= first:
             return ""
-        return f", {duration(max(0.0, (until - begun) / (last - first) * (self._steps - last) - (now - until)))} left"
+        whole = (until - compiled) / (last - first) * (self._steps - last)
+        return f", {duration(max(0.0, whole - (now - until)))} left"
 
     def ended(self, outcome: "Outcome") -> str:
         """An iteration did."""
@@ -91,8 +98,7 @@ class _Run:
         self._returns = mean(outcome.returns, self._returns)
         if any(outcome.evaluation_episodes):
             self._evaluated = f" (evaluated {mean(outcome.evaluation_returns)})"
-        took = "" if self._begun is None else f", in {duration(time.monotonic() - self._begun[0])}"
-        return f"return {self._returns}{self._evaluated}{took}"
+        return f"return {self._returns}{self._evaluated}, in {duration(self._last[0] - self._started)}"
 
 
 def mean(returns: "Sequence[float | None]", unknown: str = "-") -> str:
