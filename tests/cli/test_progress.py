@@ -42,6 +42,9 @@ def test_lines_say_how_far_how_well_and_how_long(
         report(Progress(600, [4.0], None, 0.001, 0.1, (5_000, 1)))
         clock(10)
         report(Progress(600, [4.0], None, 0.001, 50.0, (6_000, 1)))
+        finished(outcome(600, evaluated=11.0))
+        clock(10)
+        report(Progress(700, [None], 1.25, 0.01, 10.0))
         finished(outcome(1_000, evaluated=12.0))
     assert capsys.readouterr().err.splitlines() == [
         "rainbow: 400 of 4,000 frames, return -, ε 1.00",
@@ -50,7 +53,8 @@ def test_lines_say_how_far_how_well_and_how_long(
         "rainbow: 2,400 of 4,000 frames, return 20.00 (evaluated 11.00), ε 0.01, loss 1.250, 40 frames/s, 50 s left",
         "rainbow: 2,400 of 4,000 frames, evaluating: 20,000 frames, 1 episode, return 4.00",
         "rainbow: 2,400 of 4,000 frames, evaluating: 24,000 frames, 1 episode, return 4.00, 200 frames/s",
-        "rainbow: 4,000 of 4,000 frames, return 20.00 (evaluated 12.00), in 70 s",
+        "rainbow: 2,800 of 4,000 frames, return 20.00 (evaluated 11.00), ε 0.01, loss 1.250, 40 frames/s, 40 s left",
+        "rainbow: 4,000 of 4,000 frames, return 20.00 (evaluated 12.00), in 80 s",
     ]
 
 
