@@ -72,7 +72,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
         agent = replace(agent, replay_capacity=options.replay)
     schedule = Schedule(1, options.warm_up + options.steps, 0)
     assert chosen.on_host
-    counts = (seeds, environments, options.evaluation_envs or chosen.evaluation_environments, options.groups)
+    counts = (seeds, environments, options.evaluation_envs or chosen.evaluation_environments)
     trainer = HostTrainer(agent, chosen.on_host, chosen.torso, schedule, *counts)
     memory.check(trainer)
     alone = FRAMES * steps_alone(trainer, SECONDS_ALONE)
@@ -173,7 +173,6 @@ def main() -> None:
     parser.add_argument("--agent", default="multi-rainbow")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--envs", type=int, nargs="+", help="if not as many as are usual")
-    parser.add_argument("--groups", type=int, help="of environments that step at once, if not as many as are usual")
     parser.add_argument("--evaluation-envs", type=int, help="if not as many as are usual")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--warm-up", type=int, default=20_000)
@@ -184,9 +183,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     at_least("--steps", options.steps, 1)
-    for name in ("groups", "evaluation_envs"):
-        if getattr(options, name) is not None:
-            at_least(f"--{name.replace('_', '-')}", getattr(options, name), 1)
+    if options.evaluation_envs is not None:
+        at_least("--evaluation-envs", options.evaluation_envs, 1)
     counts = options.envs or [world(f"atari/{options.game}").environments]
     writable_folder(options.out.parent)
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"

@@ -174,7 +174,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=int, nargs="+", help="cases, by their number in the table")
     parser.add_argument("--frames", type=int, default=1_000_000)
-    parser.add_argument("--updates", type=int, default=20, help="in a program: 20, as with 160 environments; 80: 10")
+    parser.add_argument("--updates", type=int, default=20, help="in a program; in training usually 10")
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--torch", action="store_true")
     parser.add_argument("--profile", type=Path)

@@ -15,9 +15,9 @@ from multihorizon.agents.presets import Adam, Agent, preset
 from multihorizon.agents.replay import FINAL, GOES_ON, TERMINATED, TRUNCATED
 from multihorizon.training import host_loop, turns
 from multihorizon.training.compiling import IN_ONE_GRAPH
-from multihorizon.training.host_loop import HostTrainer
+from multihorizon.training.host_loop import HostTrainer, usual_groups
 from multihorizon.training.iterations import Outcome, Schedule
-from multihorizon.training.worlds import world
+from multihorizon.training.worlds import configured, made, steps_of, world
 
 TORSO = MlpTorso((16,))
 
@@ -43,8 +43,13 @@ def trainer_of(
     make: type[Scripted] = Scripted,
     evaluation_environments: int = 3,
 ) -> HostTrainer:
-    schedule, groups = Schedule(iterations, steps, evaluation), 1 if environments % 2 else 2
-    return HostTrainer(agent, make, TORSO, schedule, seeds, environments, evaluation_environments, groups)
+    schedule = Schedule(iterations, steps, evaluation)
+    return HostTrainer(agent, make, TORSO, schedule, seeds, environments, evaluation_environments, small_groups)
+
+
+def small_groups(environments: int) -> int:
+    """One, two or four of them."""
+    return 1 if environments % 2 else 2 if environments % 8 else 4
 
 
 def after(trainer: HostTrainer, seed: int = 0, iterations: int = 1) -> tuple[Any, Outcome]:
@@ -54,7 +59,7 @@ def after(trainer: HostTrainer, seed: int = 0, iterations: int = 1) -> tuple[Any
     return training, outcome
 
 
-@pytest.mark.parametrize(("environments", "iterations"), [(1, 1), (3, 1), (4, 1), (4, 2)])
+@pytest.mark.parametrize(("environments", "iterations"), [(1, 1), (3, 1), (4, 1), (4, 2), (8, 1)])
 def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> None:
     """720 steps read back from replay as lists: each frame follows the one before it in the same episode of the same
     environment, and episodes end as they did there. After 360 of them, in one iteration or more, the environments had
@@ -93,12 +98,30 @@ def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> No
 
 
 def test_a_group_without_a_turn_is_not_stepped() -> None:
-    """An iteration as short as the step of one of two groups."""
+    """An iteration as short as the steps of two of four groups."""
     trainer = trainer_of(small(), environments=8, steps=4, iterations=3)
     after(trainer, iterations=3)
-    assert [len(trainer.world(0, group).received) for group in range(2)] == [3, 0]
+    assert [len(trainer.world(0, group).received) for group in range(4)] == [3, 3, 0, 0]
     with pytest.raises(ValueError, match="5 environments cannot step in 2 groups"):
-        HostTrainer(small(), Scripted, TORSO, Schedule(1, 400, 0), 1, 5, 3, groups=2)
+        HostTrainer(small(), Scripted, TORSO, Schedule(1, 400, 0), 1, 5, 3, groups=lambda environments: 2)
+
+
+def test_groups_are_of_one_size_and_worth_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert usual_groups(160) == 1  # beside a CPU that learns
+    monkeypatch.setattr(host_loop.jax, "default_backend", lambda: "gpu")
+    usual = {environments: usual_groups(environments) for environments in (1, 2, 7, 40, 80, 120, 122, 123, 160, 5_000)}
+    assert usual == {1: 1, 2: 2, 7: 1, 40: 2, 80: 2, 120: 3, 122: 2, 123: 3, 160: 4, 5_000: 4}
+
+
+def test_a_run_has_as_many_steps_as_its_trainer_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """160 environments step forty at a time, and so the paper's 250,000 are whole turns of them."""
+    for backend in ("cpu", "gpu"):
+        monkeypatch.setattr(host_loop.jax, "default_backend", lambda backend=backend: backend)
+        chosen = world("atari/Pong")
+        configuration = configured(chosen, chosen.adapt(preset("rainbow")))
+        with made(configuration) as trainer:
+            cycles = configuration.schedule.iterations * trainer.cycles
+            assert steps_of(configuration) == cycles * trainer.pace.steps == 50_000_000
 
 
 def test_an_episode_that_spans_iterations_counts_where_it_ends_and_in_full() -> None:
@@ -188,9 +211,9 @@ def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyP
 
 
 def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
-    """Also where a group has one turn more than the other; and where a replay that was lost is warmed up again, as many
-    numbers of updates are left out as could have been made meanwhile."""
-    trainer = trainer_of(small(warm_up_steps=120), environments=8, steps=180, iterations=9, make=Long)
+    """Also where a group has one turn more than the others; and where a replay that was lost is warmed up again, as
+    many numbers of updates are left out as could have been made meanwhile."""
+    trainer = trainer_of(small(warm_up_steps=120), environments=16, steps=180, iterations=9, make=Long)
     training, turns_ = trainer.init(0), 45
     assert trainer.cycles * trainer.pace.rows == turns_
     assert trainer.whole_every > 3
@@ -200,8 +223,8 @@ def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
         training, _ = trainer.iterate(training, iteration, 0, lambda progress: None)
         assert trainer._running is not None
         last = (iteration + 1) * 180
-        assert [int(one.step) for one in trainer._running.streams] == [last, last - 4]
-        assert [int(one.place) for one in trainer._running.streams] == [0, 4]
+        assert [int(one.step) for one in trainer._running.streams] == [last, last - 12, last - 8, last - 4]
+        assert [int(one.place) for one in trainer._running.streams] == [0, 4, 8, 12]
         assert int(training.tally.first[0] + training.tally.updates[0]) == (last - 120) // 4
     assert int(training.tally.updates[0]) == (180 - 120) // 4
 
@@ -272,7 +295,7 @@ def test_evaluation_finishes_what_it_begins(environments: int) -> None:
     trainer = trainer_of(small(), evaluation_environments=environments)
     parameters = trainer.init(0).learner.parameters
     count = trainer.evaluate(parameters, iteration=0, seed=0, steps=50)
-    groups = 1 if environments % 2 else 2
+    groups = small_groups(environments)
     assert trainer.evaluation_groups == groups
     size = environments // groups
     twins = [Scripted(size) for _ in range(groups)]

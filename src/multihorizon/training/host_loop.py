@@ -1,10 +1,10 @@
 """Training in environments that step on the CPU while the device learns. Nothing here knows of Atari.
 
-Environments step in turns: one half of them, while what came of the other half's steps is stored and its next actions
-are chosen. An odd number steps all at once, and so do all where the CPU has to learn as well. The updates that a turn
-has earned are handed to the device after its actions are chosen, and made while the environments step. With one
-environment they come before the next action, as in the paper. The environments' state cannot be saved, so that
-every few iterations all begin new episodes, and those under way are cut off there, as by a time limit.
+Environments step in groups that take turns: what came of one group's steps is stored and its next actions are chosen
+while the others step. Where the CPU has to learn as well, all step at once. The updates that a turn has earned are
+handed to the device after its actions are chosen, and made while the environments step. With one environment they come
+before the next action, as in the paper. The environments' state cannot be saved, so that every few iterations all begin
+new episodes, and those under way are cut off there, as by a time limit.
 """
 
 import time
@@ -44,6 +44,14 @@ from multihorizon.training.turns import Programs, Streams, Training
 
 SECONDS_BETWEEN_REPORTS = 1.0
 TRAINING, EVALUATION = range(2)  # phases of an iteration, each with seeds of its own
+GROUP = 40  # environments: so many steps are worth a turn of the host
+MOST_GROUPS = 4
+
+
+def usual_groups(environments: int) -> int:
+    """Two, or more where each is still worth a turn, all of one size; beside a CPU that learns, one."""
+    most = 1 if jax.default_backend() == "cpu" else min(MOST_GROUPS, max(2, environments // GROUP))
+    return max(groups for groups in range(1, most + 1) if environments % groups == 0)
 
 
 class Running(NamedTuple):
@@ -56,7 +64,7 @@ class Running(NamedTuple):
 
 class HostTrainer:
     """Trains `seeds` runs of an agent side by side, each with its own network, environments, replay and keys.
-    `make` makes a vector environment of so many."""
+    `make` makes a vector environment of so many; `groups` says in how many groups a number of them steps."""
 
     def __init__(
         self,
@@ -67,23 +75,21 @@ class HostTrainer:
         seeds: int = 1,
         environments: int = 1,
         evaluation_environments: int = 10,
-        groups: int | None = None,
+        groups: Callable[[int], int] = usual_groups,
         whole_every: int | None = None,
     ) -> None:
         self.agent, self.schedule, self.make = agent, schedule, make
         self.seeds = at_least("the number of seeds", seeds, 1)
         self.environments = environments
-        on_cpu = jax.default_backend() == "cpu"
-        if environments % (groups or 1):
-            raise InputError(f"{environments} environments cannot step in {groups} groups of one size")
-        groups = groups or (1 if on_cpu else 2)
-        self.groups = groups if environments % groups == 0 else 1
+        self.groups = groups(environments)
+        if environments % self.groups:
+            raise InputError(f"{environments} environments cannot step in {self.groups} groups of one size")
         self.at_once = environments // self.groups
         self.pace = pace_of(agent, environments, self.at_once)
         self.cycles = self.pace.cycles(schedule.training_steps)
         self.overlaps = environments > 1
         self.evaluation_environments = at_least("the number of evaluation environments", evaluation_environments, 1)
-        self.evaluation_groups = groups if evaluation_environments % groups == 0 else 1
+        self.evaluation_groups = groups(evaluation_environments)
         self.evaluation_at_once = evaluation_environments // self.evaluation_groups
         self._worlds: dict[tuple[int, int], VectorEnvironment] = {}
         self._running: Running | None = None
@@ -96,7 +102,7 @@ class HostTrainer:
         observed = (*self.frame_shape[:-1], self.frame_shape[-1] * world.stack)
         convolve = convolve_for(in_loop=seeds > 1)
         self.learner = Learner(agent, world.actions, observed, torso, convolve)
-        self.learns_at_once = not on_cpu  # inside a loop XLA's convolutions would have no threads there
+        self.learns_at_once = jax.default_backend() != "cpu"  # in a loop XLA's convolutions have no threads there
         self.shape = ReplayShape(
             agent.replay_capacity,
             environments,

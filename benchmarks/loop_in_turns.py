@@ -1,0 +1,140 @@
+"""The whole training loop in Atari, with environments in more or fewer groups, compared in one process.
+
+    python benchmarks/loop_in_turns.py --dtype bfloat16 --seeds 1 --ways 80/2 160/2 160/4 --out loop_in_turns.json
+
+Two runs of one program, minutes apart, differ by a quarter on a machine that is shared. So runs of all ways to group
+ENVIRONMENTS/GROUPS go on in turns here, a second or two each, and the differences of a round are what counts. On Linux
+the cores that emulators and all other threads keep busy are told, too.
+"""
+
+import argparse
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import in_one_line  # noqa: F401
+import jax
+import numpy as np
+from loop import FRAMES
+
+from multihorizon.agents.presets import preset
+from multihorizon.errors import InputError, at_least
+from multihorizon.files import writable_folder, write_json
+from multihorizon.training.host_loop import HostTrainer
+from multihorizon.training.iterations import Schedule
+from multihorizon.training.worlds import world
+
+SETTLING = 2  # rounds
+SCHED_IDLE = 5  # of emulators, and of no other thread (envs/atari.py)
+
+
+class Run:
+    """A run that goes on for so many steps at a time."""
+
+    def __init__(self, options: argparse.Namespace, way: str) -> None:
+        environments, groups = (int(number) for number in way.split("/"))
+        agent = replace(preset("multi-rainbow"), compute_dtype=options.dtype, warm_up_steps=options.steps // 2)
+        if options.replay:
+            agent = replace(agent, replay_capacity=options.replay)
+        chosen = world(f"atari/{options.game}")
+        assert chosen.on_host
+        rounds = SETTLING + options.rounds
+        schedule = Schedule(rounds + 1, options.steps, 0)  # no run ends, so that no episode is cut off
+        counts = (options.seeds, environments, environments, lambda count: groups, rounds + 1)
+        self.way = way
+        self.trainer = HostTrainer(agent, chosen.on_host, chosen.torso, schedule, *counts)
+        self.training, self.iteration = self.trainer.init(0), 0
+        self.frames_per_second: list[float] = []
+        self.cores: list[tuple[float, float]] = []
+
+    def go_on(self) -> None:
+        before, begun = processor_seconds(), time.perf_counter()
+        self.training, _ = self.trainer.iterate(self.training, self.iteration, 0, lambda progress: None)
+        jax.block_until_ready(self.training)
+        taken = time.perf_counter() - begun
+        steps = self.trainer.cycles * self.trainer.pace.steps * self.trainer.seeds
+        self.iteration += 1
+        self.frames_per_second.append(FRAMES * steps / taken)
+        emulators, others = processor_seconds() - before
+        self.cores.append((emulators / taken, others / taken))
+
+
+def compared(runs: list[Run]) -> list[dict[str, Any]]:
+    """Means and their standard errors, of frames a second and of each round's ratio to the first run's."""
+    found = []
+    for run in runs:
+        measured, first = (np.array(one.frames_per_second[SETTLING:]) for one in (run, runs[0]))
+        emulators, others = np.mean(run.cores[SETTLING:], axis=0)
+        found.append(
+            {
+                "environments": run.trainer.environments,
+                "groups": run.trainer.groups,
+                "frames_per_second": _mean(measured),
+                "to_the_first": _mean(measured / first),
+                "cores_of_emulators": emulators,
+                "cores_of_all_else": others,
+                "every_round": measured.tolist(),
+            }
+        )
+    return found
+
+
+def processor_seconds() -> np.ndarray:
+    """That emulators and that all other threads have had until now."""
+    taken = np.zeros(2)
+    for stat in Path("/proc/self/task").glob("*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # a thread that is no more
+            continue
+        user, system, policy = int(fields[11]), int(fields[12]), int(fields[38])
+        taken[0 if policy == SCHED_IDLE else 1] += (user + system) / os.sysconf("SC_CLK_TCK")
+    return taken
+
+
+def _mean(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--game", default="Seaquest")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--ways", nargs="+", default=["80/2", "160/2", "160/4"], help="ENVIRONMENTS/GROUPS of a seed")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--steps", type=int, default=24_000, help="of each seed in a round; half of the first warm up")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--replay", type=int, default=0, help="frames, if not the preset's")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    at_least("--rounds", options.rounds, 2)
+    if wrong := [way for way in options.ways if not all(part.isdecimal() for part in f"{way}/".split("/")[:2])]:
+        raise InputError(f"--ways are like 80/2, environments and groups, got {wrong[0]}")
+    writable_folder(options.out.parent)
+    device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
+    found = {"game": options.game, "dtype": options.dtype, "device": device, "seeds": options.seeds}
+    runs = [Run(options, way) for way in options.ways]
+    for number in range(SETTLING + options.rounds):
+        for run in runs[number % len(runs) :] + runs[: number % len(runs)]:
+            run.go_on()
+        latest = ", ".join(f"{run.way} {run.frames_per_second[-1]:,.0f}" for run in runs)
+        print(f"round {number}: {latest}", flush=True)
+        if number > SETTLING:
+            write_json(options.out, found | {"ways": compared(runs)})
+    for run in runs:
+        run.trainer.close()
+    print("\n| seeds | environments | groups | frames/s | to the first | cores of emulators | of all else |")
+    print("|---|---|---|---|---|---|---|")
+    for one in compared(runs):
+        print(
+            f"| {options.seeds} | {one['environments']} | {one['groups']} | "
+            f"{one['frames_per_second'][0]:,.0f} ± {one['frames_per_second'][1]:,.0f} | "
+            f"{one['to_the_first'][0]:.2f} ± {one['to_the_first'][1]:.2f} | "
+            f"{one['cores_of_emulators']:.1f} | {one['cores_of_all_else']:.1f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
