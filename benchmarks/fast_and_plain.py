@@ -27,7 +27,7 @@ from multihorizon.agents.networks import NATURE, Convolve, cast, convolve_for
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import Transition, importance_weights
 from multihorizon.errors import at_least
-from multihorizon.files import writable_folder, write_json
+from multihorizon.files import writable_file, write_json
 from multihorizon.training.compiling import compiled, updates
 
 ACTIONS, BATCH, SHAPE = 18, 32, (84, 84, 4)
@@ -103,7 +103,7 @@ def main() -> None:
     options = parser.parse_args()
     at_least("--looks", options.looks, 1)
     at_least("--updates", options.updates, 1)
-    writable_folder(options.out.parent)
+    writable_file(options.out)
     fast, plain = learner("bfloat16", convolve_for(in_loop=True)), learner("float32", Convolve.PLAIN)
     found: dict[str, Any] = {"device": jax.devices()[0].device_kind}
     key = jax.random.key(0)

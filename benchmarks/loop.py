@@ -24,7 +24,7 @@ import numpy as np
 
 from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError, at_least
-from multihorizon.files import writable_folder, write_json
+from multihorizon.files import writable_file, write_json
 from multihorizon.training import memory
 from multihorizon.training.host_loop import TRAINING, HostTrainer
 from multihorizon.training.iterations import Progress, Schedule
@@ -186,18 +186,18 @@ def main() -> None:
     if options.evaluation_envs is not None:
         at_least("--evaluation-envs", options.evaluation_envs, 1)
     counts = options.envs or [world(f"atari/{options.game}").environments]
-    writable_folder(options.out.parent)
+    writable_file(options.out)
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
     found: dict[str, Any] = {"game": options.game, "agent": options.agent, "dtype": options.dtype, "device": device}
     found["ours"] = []
-    print("| agent | seeds | envs | actions | environments alone, frames/s | frames/s | waiting for environments |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print("| agent | seeds | envs | groups | actions | envs alone, frames/s | frames/s | waiting for envs |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
     for seeds in options.seeds:
         for environments in counts:
             one = ours(options, seeds, environments)
             found["ours"].append(one)
             print(
-                f"| {options.agent}, {options.dtype} | {seeds} | {environments} | {one['actions']} | "
+                f"| {options.agent}, {options.dtype} | {seeds} | {environments} | {one['groups']} | {one['actions']} | "
                 f"{one['frames_per_second_of_environments_alone']:,.0f} | {one['frames_per_second']:,.0f} | "
                 f"{100 * one['share_of_time_waiting_for_environments']:.0f}% |",
                 flush=True,

@@ -3,12 +3,13 @@
     python benchmarks/loop_in_turns.py --dtype bfloat16 --seeds 1 --ways 80/2 160/2 160/4 --out loop_in_turns.json
 
 Two runs of one program, minutes apart, differ by a quarter on a machine that is shared. So runs of all ways to group
-ENVIRONMENTS/GROUPS go on in turns here, a second or two each, and the differences of a round are what counts. On Linux
-the cores that emulators and all other threads keep busy are told, too.
+ENVIRONMENTS/GROUPS go on in turns here, a second or two each, and the differences of a round are what counts. Where
+emulators' threads give way to others (on Linux, beside a GPU), the cores that they and all else keep busy are told too.
 """
 
 import argparse
 import os
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,11 @@ from loop import FRAMES
 
 from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError, at_least
-from multihorizon.files import writable_folder, write_json
+from multihorizon.files import writable_file, write_json
+from multihorizon.training import memory
 from multihorizon.training.host_loop import HostTrainer
 from multihorizon.training.iterations import Schedule
+from multihorizon.training.turns import Training
 from multihorizon.training.worlds import world
 
 SETTLING = 2  # rounds
@@ -38,6 +41,8 @@ class Run:
         agent = replace(preset("multi-rainbow"), compute_dtype=options.dtype, warm_up_steps=options.steps // 2)
         if options.replay:
             agent = replace(agent, replay_capacity=options.replay)
+        least = 2 * (agent.batch + agent.n_steps * environments)  # that warm up
+        at_least(f"--steps, with {environments} environments,", options.steps, least)
         chosen = world(f"atari/{options.game}")
         assert chosen.on_host
         rounds = SETTLING + options.rounds
@@ -45,11 +50,14 @@ class Run:
         counts = (options.seeds, environments, environments, lambda count: groups, rounds + 1)
         self.way = way
         self.trainer = HostTrainer(agent, chosen.on_host, chosen.torso, schedule, *counts)
-        self.training, self.iteration = self.trainer.init(0), 0
+        self.training: Training | None = None
+        self.iteration = 0
         self.frames_per_second: list[float] = []
         self.cores: list[tuple[float, float]] = []
 
     def go_on(self) -> None:
+        if self.training is None:
+            self.training = self.trainer.init(0)
         before, begun = processor_seconds(), time.perf_counter()
         self.training, _ = self.trainer.iterate(self.training, self.iteration, 0, lambda progress: None)
         jax.block_until_ready(self.training)
@@ -73,8 +81,8 @@ def compared(runs: list[Run]) -> list[dict[str, Any]]:
                 "groups": run.trainer.groups,
                 "frames_per_second": _mean(measured),
                 "to_the_first": _mean(measured / first),
-                "cores_of_emulators": emulators,
-                "cores_of_all_else": others,
+                "cores_of_emulators": emulators if emulators else None,  # else their threads are like all others
+                "cores_of_all_else": others if emulators else None,
                 "every_round": measured.tolist(),
             }
         )
@@ -110,12 +118,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     at_least("--rounds", options.rounds, 2)
-    if wrong := [way for way in options.ways if not all(part.isdecimal() for part in f"{way}/".split("/")[:2])]:
+    if wrong := [way for way in options.ways if not re.fullmatch(r"[1-9]\d*/[1-9]\d*", way)]:
         raise InputError(f"--ways are like 80/2, environments and groups, got {wrong[0]}")
-    writable_folder(options.out.parent)
+    writable_file(options.out)
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
     found = {"game": options.game, "dtype": options.dtype, "device": device, "seeds": options.seeds}
     runs = [Run(options, way) for way in options.ways]
+    memory.check(*(run.trainer for run in runs))
     for number in range(SETTLING + options.rounds):
         for run in runs[number % len(runs) :] + runs[: number % len(runs)]:
             run.go_on()
@@ -128,11 +137,13 @@ def main() -> None:
     print("\n| seeds | environments | groups | frames/s | to the first | cores of emulators | of all else |")
     print("|---|---|---|---|---|---|---|")
     for one in compared(runs):
+        cores = [one["cores_of_emulators"], one["cores_of_all_else"]]
         print(
             f"| {options.seeds} | {one['environments']} | {one['groups']} | "
             f"{one['frames_per_second'][0]:,.0f} ± {one['frames_per_second'][1]:,.0f} | "
             f"{one['to_the_first'][0]:.2f} ± {one['to_the_first'][1]:.2f} | "
-            f"{one['cores_of_emulators']:.1f} | {one['cores_of_all_else']:.1f} |"
+            + " | ".join("–" if count is None else f"{count:.1f}" for count in cores)
+            + " |"
         )
 
 

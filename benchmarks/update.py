@@ -33,7 +33,7 @@ from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.discounting import hazard, paper_grid, single
 from multihorizon.errors import InputError, at_least
-from multihorizon.files import writable_folder, write_json
+from multihorizon.files import writable_file, write_json
 from multihorizon.training.compiling import compiled, updates
 
 BATCHES = 32  # programs with draws of their own, before they come again
@@ -184,7 +184,7 @@ def main() -> None:
         raise InputError(f"--only takes cases from 0 to {len(CHANGES) - 1}")
     if jax.default_backend() != "gpu":
         raise InputError(f"this measures a GPU, and JAX finds none, only: {jax.default_backend()}")
-    writable_folder(options.out.parent)
+    writable_file(options.out)
     sizes = {"capacity": options.frames, "updates": at_least("--updates", options.updates, 1)}
     results: list[dict[str, Any]] = []
     usual: float | None = None

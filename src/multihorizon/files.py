@@ -33,6 +33,14 @@ def writable_folder(path: Path) -> Path:
     return path
 
 
+def writable_file(path: Path) -> Path:
+    """The same of the folder that a file is to lie in."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the name of a file")
+    writable_folder(path.parent)
+    return path
+
+
 def write_json(path: Path, content: Any) -> Path:
     with atomically(path) as file:
         file.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ from multihorizon.training import host_loop, turns
 from multihorizon.training.compiling import IN_ONE_GRAPH
 from multihorizon.training.host_loop import HostTrainer, usual_groups
 from multihorizon.training.iterations import Outcome, Schedule
-from multihorizon.training.worlds import configured, made, steps_of, world
+from multihorizon.training.worlds import world
 
 TORSO = MlpTorso((16,))
 
@@ -97,13 +97,16 @@ def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> No
     assert cut_off == environments
 
 
-def test_a_group_without_a_turn_is_not_stepped() -> None:
-    """An iteration as short as the steps of two of four groups."""
-    trainer = trainer_of(small(), environments=8, steps=4, iterations=3)
-    after(trainer, iterations=3)
-    assert [len(trainer.world(0, group).received) for group in range(4)] == [3, 3, 0, 0]
-    with pytest.raises(ValueError, match="5 environments cannot step in 2 groups"):
-        HostTrainer(small(), Scripted, TORSO, Schedule(1, 400, 0), 1, 5, 3, groups=lambda environments: 2)
+def test_an_iteration_is_as_long_whatever_the_groups() -> None:
+    """Whole rounds of all environments, in which every group has as many turns."""
+    for groups in (1, 2, 4):
+        trainer = HostTrainer(small(), Scripted, TORSO, Schedule(3, 4, 0), 1, 8, 4, groups=lambda _, n=groups: n)
+        after(trainer, iterations=3)
+        assert trainer.cycles * trainer.pace.steps == 8
+        assert [len(trainer.world(0, group).received) for group in range(groups)] == [3] * groups
+    for environments, evaluation in ((5, 4), (4, 5)):
+        with pytest.raises(ValueError, match="5 environments cannot step in 2 groups"):
+            HostTrainer(small(), Scripted, TORSO, Schedule(1, 400, 0), 1, environments, evaluation, groups=lambda _: 2)
 
 
 def test_groups_are_of_one_size_and_worth_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,17 +114,6 @@ def test_groups_are_of_one_size_and_worth_a_turn(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(host_loop.jax, "default_backend", lambda: "gpu")
     usual = {environments: usual_groups(environments) for environments in (1, 2, 7, 40, 80, 120, 122, 123, 160, 5_000)}
     assert usual == {1: 1, 2: 2, 7: 1, 40: 2, 80: 2, 120: 3, 122: 2, 123: 3, 160: 4, 5_000: 4}
-
-
-def test_a_run_has_as_many_steps_as_its_trainer_makes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """160 environments step forty at a time, and so the paper's 250,000 are whole turns of them."""
-    for backend in ("cpu", "gpu"):
-        monkeypatch.setattr(host_loop.jax, "default_backend", lambda backend=backend: backend)
-        chosen = world("atari/Pong")
-        configuration = configured(chosen, chosen.adapt(preset("rainbow")))
-        with made(configuration) as trainer:
-            cycles = configuration.schedule.iterations * trainer.cycles
-            assert steps_of(configuration) == cycles * trainer.pace.steps == 50_000_000
 
 
 def test_an_episode_that_spans_iterations_counts_where_it_ends_and_in_full() -> None:
@@ -211,22 +203,23 @@ def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyP
 
 
 def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
-    """Also where a group has one turn more than the others; and where a replay that was lost is warmed up again, as
-    many numbers of updates are left out as could have been made meanwhile."""
-    trainer = trainer_of(small(warm_up_steps=120), environments=16, steps=180, iterations=9, make=Long)
-    training, turns_ = trainer.init(0), 45
-    assert trainer.cycles * trainer.pace.rows == turns_
+    """Also where a replay that was lost is warmed up again: as many numbers of updates are left out as could have been
+    made meanwhile."""
+    trainer = trainer_of(small(warm_up_steps=120), environments=16, steps=192, iterations=9, make=Long)
+    training = trainer.init(0)
+    assert trainer.groups == 4
+    assert trainer.cycles * trainer.pace.steps == 192
     assert trainer.whole_every > 3
     for iteration in range(4):
         if iteration == 3:
             training = training._replace(replay=trainer.init(0).replay)
         training, _ = trainer.iterate(training, iteration, 0, lambda progress: None)
         assert trainer._running is not None
-        last = (iteration + 1) * 180
-        assert [int(one.step) for one in trainer._running.streams] == [last, last - 12, last - 8, last - 4]
+        last = (iteration + 1) * 192
+        assert [int(one.step) for one in trainer._running.streams] == [last - 12, last - 8, last - 4, last]
         assert [int(one.place) for one in trainer._running.streams] == [0, 4, 8, 12]
         assert int(training.tally.first[0] + training.tally.updates[0]) == (last - 120) // 4
-    assert int(training.tally.updates[0]) == (180 - 120) // 4
+    assert int(training.tally.updates[0]) == (192 - 120) // 4
 
 
 def test_exploration_falls_with_the_steps_of_all_environments() -> None:

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help=evaluation)
     parser.add_argument("--seeds", type=int, default=1, help="how many runs train side by side (1)")
     parser.add_argument("--seed", type=int, default=0, help="of the first run (0)")
-    parser.add_argument("--envs", type=int, help="environments of each run (Atari: 160 with a GPU, 8 without; else 4)")
+    parser.add_argument("--envs", type=int, help="environments of each run (Atari: 80 with a GPU, 8 without; else 4)")
     evaluation = "environments of an evaluation (Atari: 40 with a GPU; else 10)"
     parser.add_argument("--evaluation-envs", type=int, metavar="N", help=evaluation)
     parser.add_argument("--horizons", type=Path, metavar="FILE", help="discount.json of multihorizon discount --out")

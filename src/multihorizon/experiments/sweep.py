@@ -18,7 +18,7 @@ from multihorizon.experiments.experiment import Experiment, Run
 from multihorizon.files import write_json
 from multihorizon.training import memory
 from multihorizon.training.configuration import Configuration, difference, plain
-from multihorizon.training.iterations import Outcome, Progress
+from multihorizon.training.iterations import Outcome, Progress, pace_of
 from multihorizon.training.records import (
     CHECKPOINTS,
     CONFIGURATION,
@@ -29,7 +29,7 @@ from multihorizon.training.records import (
     read_metrics,
 )
 from multihorizon.training.run import Warn, record
-from multihorizon.training.worlds import made, steps_of
+from multihorizon.training.worlds import made
 
 DESCRIPTION = "experiment.json"
 
@@ -89,9 +89,14 @@ TrainAll = Callable[[Sequence[Planned], TellOf, Warn], None]
 def plan(experiment: Experiment, out: Path, checkpoint_minutes: float) -> list[Planned]:
     """Its runs, as they are or will be in the folder; an error where the folder holds anything else."""
     configured = [(run, run.configuration(checkpoint_minutes)) for run in experiment.runs]
-    planned = [Planned(run, one, out / run.folder, steps_of(one)) for run, one in configured]
+    planned = [Planned(run, one, out / run.folder, _steps(one)) for run, one in configured]
     _check(experiment, out)
     return [_begun(one) if (one.folder / CONFIGURATION).exists() else one for one in planned]
+
+
+def _steps(configuration: Configuration) -> int:
+    schedule, pace = configuration.schedule, pace_of(configuration.agent, configuration.environments)
+    return schedule.iterations * pace.cycles(schedule.training_steps) * pace.steps
 
 
 def describe(experiment: Experiment, out: Path) -> None:

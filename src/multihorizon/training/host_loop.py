@@ -54,6 +54,13 @@ def usual_groups(environments: int) -> int:
     return max(groups for groups in range(1, most + 1) if environments % groups == 0)
 
 
+def _of_one_size(environments: int, groups: Callable[[int], int]) -> int:
+    count = at_least("the number of groups", groups(environments), 1)
+    if environments % count:
+        raise InputError(f"{environments} environments cannot step in {count} groups of one size")
+    return count
+
+
 class Running(NamedTuple):
     """What is under way between two iterations."""
 
@@ -81,15 +88,14 @@ class HostTrainer:
         self.agent, self.schedule, self.make = agent, schedule, make
         self.seeds = at_least("the number of seeds", seeds, 1)
         self.environments = environments
-        self.groups = groups(environments)
-        if environments % self.groups:
-            raise InputError(f"{environments} environments cannot step in {self.groups} groups of one size")
+        self.groups = _of_one_size(environments, groups)
         self.at_once = environments // self.groups
         self.pace = pace_of(agent, environments, self.at_once)
-        self.cycles = self.pace.cycles(schedule.training_steps)
+        rounds = pace_of(agent, environments)  # of all of them: an iteration is as long whatever the groups
+        self.cycles = rounds.cycles(schedule.training_steps) * (rounds.steps // self.pace.steps)
         self.overlaps = environments > 1
         self.evaluation_environments = at_least("the number of evaluation environments", evaluation_environments, 1)
-        self.evaluation_groups = groups(evaluation_environments)
+        self.evaluation_groups = _of_one_size(evaluation_environments, groups)
         self.evaluation_at_once = evaluation_environments // self.evaluation_groups
         self._worlds: dict[tuple[int, int], VectorEnvironment] = {}
         self._running: Running | None = None
@@ -154,7 +160,7 @@ class HostTrainer:
         step = first * self.pace.steps
         ends = (iteration + 1) % self.whole_every == 0 or iteration + 1 == self.schedule.iterations
         training, streams, count = self._under_way(training, iteration, seed, step)
-        for group in range(min(self.groups, turns)):  # only those that have a turn
+        for group in range(self.groups):
             self._send(group, streams[group])
         good = good_copy(training.learner.parameters)
         reported, reported_turn = time.perf_counter(), 0
@@ -191,8 +197,7 @@ class HostTrainer:
             if self._running is None or self._running.iteration != iteration:
                 raise InputError(f"iteration {iteration} goes on with episodes that are not under way here")
             self._running.counted.forget()
-            going_on = [s._replace(step=self._before(group, step)) for group, s in enumerate(self._running.streams)]
-            return training, going_on, self._running.counted
+            return training, self._running.streams, self._running.counted
         seeds, streams = self._by_seed(self._seeds(seed, iteration, TRAINING)), []
         for group in range(self.groups):
             frames = self.world(TRAINING, group).reset(seeds[:, self._of(group)].reshape(-1))
@@ -212,11 +217,8 @@ class HostTrainer:
         first = jnp.ones(frames.shape[:2], bool)
         stacks = self.programs.follow(self._blank(frames), frames, first)
         actions, place = jnp.zeros(frames.shape[:2], jnp.int32), jnp.int32(self._of(group).start)
-        return Streams(stacks, actions, first, place, self._before(group, step))
-
-    def _before(self, group: int, step: int) -> Int[Array, ""]:
-        """A group's turns are a step of all environments apart: where the turn before its first of an iteration was."""
-        return jnp.int32(step + (group + 1) * self.at_once - self.environments)
+        before = jnp.int32(step + (group + 1) * self.at_once - self.environments)  # its turns are a round apart
+        return Streams(stacks, actions, first, place, before)
 
     def _blank(self, frames: Any) -> Array:
         """Stacks for these frames, before the first of them."""

@@ -39,9 +39,9 @@ def _left_to_container() -> float:
     return int(limit.read_text()) - int(used.read_text()) + int(cached["inactive_file"])
 
 
-def check(trainer: Trainer) -> str:
+def check(*trainers: Trainer) -> str:
     """A line that says what will be taken; an error where there is not as much."""
-    replay, whole = needed_bytes(trainer)
+    replay, whole = map(sum, zip(*map(needed_bytes, trainers), strict=True))
     available = available_bytes()
     if whole > available:
         raise InputError(
