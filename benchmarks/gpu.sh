@@ -18,11 +18,12 @@ run() {
 }
 
 run update.py --torch --plain --out "$out/update.json"
+run update.py --updates 10 --only 0 1 --out "$out/update_10.json"
 run update.py --only 0 --profile "$profile" --out "$out/update_profiled.json"
 run kernels.py "$profile" --out "$out"
-run loop.py --dtype bfloat16 --seeds 1 3 --envs 80 160 --steps 100000 --out "$out/loop.json"
+run loop.py --dtype bfloat16 --seeds 1 3 --envs 80 160 --steps 100000 --evaluation 125000 --out "$out/loop.json"
 run loop_in_turns.py --dtype bfloat16 --out "$out/loop_in_turns_1.json"
 run loop_in_turns.py --dtype bfloat16 --seeds 3 --steps 9600 --ways 80/2 80/4 160/4 --out "$out/loop_in_turns_3.json"
-run timeline.py --out "$out"
+run timeline.py --envs 160 --out "$out"
 run fast_and_plain.py --out "$out/fast_and_plain.json"
 [ ${#failed[@]} -eq 0 ] || { echo "failed: ${failed[*]}"; exit 1; }

@@ -2,8 +2,8 @@
 
     python benchmarks/loop_in_turns.py --dtype bfloat16 --seeds 1 --ways 80/2 160/2 160/4 --out loop_in_turns.json
 
-Two runs of one program, minutes apart, differ by a quarter on a machine that is shared. So runs of all ways to group
-ENVIRONMENTS/GROUPS go on in turns here, a second or two each, and the differences of a round are what counts. Where
+Two runs of one program, minutes apart, differ by a quarter or more on some machines. So one run for each of `--ways`,
+ENVIRONMENTS/GROUPS, goes on in turn with the others, a second or two at a time, and is compared within a round. Where
 emulators' threads give way to others (on Linux, beside a GPU), the cores that they and all else keep busy are told too.
 """
 

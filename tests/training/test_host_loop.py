@@ -16,7 +16,7 @@ from multihorizon.agents.replay import FINAL, GOES_ON, TERMINATED, TRUNCATED
 from multihorizon.training import host_loop, turns
 from multihorizon.training.compiling import IN_ONE_GRAPH
 from multihorizon.training.host_loop import HostTrainer, usual_groups
-from multihorizon.training.iterations import Outcome, Schedule
+from multihorizon.training.iterations import Outcome, Progress, Schedule
 from multihorizon.training.worlds import world
 
 TORSO = MlpTorso((16,))
@@ -99,14 +99,31 @@ def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> No
 
 def test_an_iteration_is_as_long_whatever_the_groups() -> None:
     """Whole rounds of all environments, in which every group has as many turns."""
-    for groups in (1, 2, 4):
-        trainer = HostTrainer(small(), Scripted, TORSO, Schedule(3, 4, 0), 1, 8, 4, groups=lambda _, n=groups: n)
+    for groups in (1, 2, 3, 4):
+        trainer = HostTrainer(small(), Scripted, TORSO, Schedule(3, 5, 0), 1, 12, 12, groups=lambda _, n=groups: n)
         after(trainer, iterations=3)
-        assert trainer.cycles * trainer.pace.steps == 8
+        assert trainer.cycles * trainer.pace.steps == 12
         assert [len(trainer.world(0, group).received) for group in range(groups)] == [3] * groups
     for environments, evaluation in ((5, 4), (4, 5)):
         with pytest.raises(ValueError, match="5 environments cannot step in 2 groups"):
             HostTrainer(small(), Scripted, TORSO, Schedule(1, 400, 0), 1, environments, evaluation, groups=lambda _: 2)
+
+
+def test_an_iteration_that_was_broken_off_cannot_be_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its environments have played on, and cannot go back."""
+    monkeypatch.setattr(host_loop, "SECONDS_BETWEEN_REPORTS", 0.0)
+    trainer = trainer_of(small(), environments=8, steps=80, iterations=4, make=Long)
+    training, _ = after(trainer)
+    assert trainer.whole_every > 2
+    kept = jax.tree.map(jnp.copy, training)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.iterate(training, 1, 0, interrupt)
+    with pytest.raises(ValueError, match="not under way here"):
+        trainer.iterate(kept, 1, 0, lambda progress: None)
+
+
+def interrupt(progress: Progress) -> None:
+    raise KeyboardInterrupt
 
 
 def test_groups_are_of_one_size_and_worth_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,10 +298,10 @@ def test_seeds_side_by_side_equal_single_runs() -> None:
         assert told.evaluation_episodes[s] == alone_told.evaluation_episodes[0]
 
 
-@pytest.mark.parametrize("environments", [3, 4])
+@pytest.mark.parametrize("environments", [3, 4, 8])
 def test_evaluation_finishes_what_it_begins(environments: int) -> None:
-    """Of Scripted's episodes, all that began before the steps were played, and none after: in one group or in two,
-    which play in turns."""
+    """Of Scripted's episodes, all that began before the steps were played, and none after: in one group, or in two
+    or four, which play in turns."""
     trainer = trainer_of(small(), evaluation_environments=environments)
     parameters = trainer.init(0).learner.parameters
     count = trainer.evaluate(parameters, iteration=0, seed=0, steps=50)

@@ -108,10 +108,10 @@ def test_what_an_interrupted_run_has_left_is_said(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt, match="goes on after iteration 1, the last that was checkpointed"):
         run(tmp_path / "often", stop_after=1, by=KeyboardInterrupt)
     assert run(tmp_path / "often") == ["going on after iteration 1 of 3"]
-    with pytest.raises(KeyboardInterrupt, match=r"no checkpoint was due yet, so .* would begin anew") as said:
+    with pytest.raises(KeyboardInterrupt, match=r"no checkpoint was written yet, so .* would begin anew") as said:
         run(tmp_path / "seldom", stop_after=1, by=KeyboardInterrupt, checkpoint_minutes=10.0)
-    assert "can be" not in str(said.value)
-    assert "can be after every 429 iterations" in left_behind(tmp_path, 0, 429)
+    assert "one can be" not in str(said.value)
+    assert "can be written after every 429 iterations" in left_behind(tmp_path, 0, 429)
 
 
 def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

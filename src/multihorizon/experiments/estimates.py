@@ -23,10 +23,10 @@ class Rate:
 
 # By device and environment, the longest name that fits. On other devices than these, times differ.
 # gpu: one NVIDIA H200. MinAtar: ten seeds of ten heads, alone on it; games not measured go by the slowest. Atari:
-#      the mean of machines 1 to 7 of results/speed, a step is four frames; 16 cores play for all seeds, so that more
-#      of them bring little. Of the steps of evaluation that are asked for each took 1.3 to 2.5 times as long as one of
-#      training, since all environments go on until the last episode is over. The small worlds on a GPU wait
-#      for its launches, not for its arithmetic: they go by MinAtar's.
+#      the mean of machines 1 to 7 of results/speed with 80 environments, a step is four frames; 16 cores play for all
+#      seeds, so that more seeds bring little. Of the steps of evaluation that are asked for each took 1.3 to 2.5 times
+#      as long as one of training, since all environments go on until the last episode is over. The small worlds on a
+#      GPU wait for its launches, not for its arithmetic: they go by MinAtar's.
 # cpu: two cores. MinAtar: results/cpu (one seed). Atari: results/cpu, "The whole training loop". Foraging and
 #      Pathworld: `multihorizon sweep hazard` and `sweep pathworld`, the rate that their metrics.jsonl tell.
 RATES = {

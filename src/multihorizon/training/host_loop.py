@@ -194,10 +194,11 @@ class HostTrainer:
     ) -> tuple[Training, list[Streams], Count]:
         """The episodes that an iteration goes on with, and the actions that come next in them."""
         if iteration % self.whole_every:
-            if self._running is None or self._running.iteration != iteration:
+            running, self._running = self._running, None  # one that is broken off cannot be gone on with
+            if running is None or running.iteration != iteration:
                 raise InputError(f"iteration {iteration} goes on with episodes that are not under way here")
-            self._running.counted.forget()
-            return training, self._running.streams, self._running.counted
+            running.counted.forget()
+            return training, running.streams, running.counted
         seeds, streams = self._by_seed(self._seeds(seed, iteration, TRAINING)), []
         for group in range(self.groups):
             frames = self.world(TRAINING, group).reset(seeds[:, self._of(group)].reshape(-1))

@@ -94,10 +94,10 @@ def record(
 def left_behind(folder: Path, iterations: int, whole_every: int) -> str:
     if iterations:
         return f"multihorizon resume {folder} goes on after iteration {iterations}, the last that was checkpointed"
-    when = f"here they can be after every {whole_every} iterations; " if whole_every > 1 else ""
+    when = f"here one can be written after every {whole_every} iterations; " if whole_every > 1 else ""
     return (
-        f"no checkpoint was due yet, so multihorizon resume {folder} would begin anew ({when}--checkpoint-minutes 0 "
-        "makes one after each iteration)"
+        f"no checkpoint was written yet, so multihorizon resume {folder} would begin anew "
+        f"({when}--checkpoint-minutes 0 makes one after each iteration)"
     )
 
 

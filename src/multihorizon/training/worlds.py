@@ -118,8 +118,8 @@ ON_DEVICE = {
 }
 
 
-# In training, where 160 are a little faster, further from the paper's one, and whole less often; and in evaluation,
-# where all of them have to finish what they begin.
+# In training, where 160 are a little faster, but further from the paper's one and checkpointed half as often; and in
+# evaluation, where all of them have to finish what they begin.
 ATARI_ENVIRONMENTS = {"gpu": (80, 40), "cpu": (8, 10)}
 
 
