@@ -1,14 +1,23 @@
-"""PyTorch's update beside Learner's: the same weights, replay and draws, and several updates of both."""
+"""PyTorch's update beside Learner's: the same weights, replay and draws, and several updates of both.
 
+    pip install torch
+    python benchmarks/torch_check.py --device cuda
+
+Two seeds of PyTorch's are given the same, and each is compared, in every way asked for.
+"""
+
+import argparse
+import itertools
 from dataclasses import replace
 from typing import Any
 
+import in_one_line  # noqa: F401
 import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from torch_agent import BATCH, STACK, Tensors, packed, unpacked
-from torch_update import Subject
+from torch_agent import ADAMS, BATCH, CONVOLVES, STACK, Tensors, packed, unpacked
+from torch_update import FORMS, Subject
 
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner, LearnerState
@@ -17,7 +26,7 @@ from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.training.compiling import compiled
 
-FRAMES, STREAMS, ACTIONS, UPDATES = 8_000, 40, 6, 3
+FRAMES, STREAMS, ACTIONS, UPDATES, SEEDS = 8_000, 40, 6, 3, 2
 # Relative, by norms. The second is for the changes of weights: these jump, by some 1e-3, with every feature that is
 # rounded to the other side of a ReLU's corner.
 TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
@@ -48,23 +57,24 @@ def weights_of(parameters: Any) -> Tensors:
 
 
 def load(subject: Subject, state: LearnerState, replay: Replay) -> None:
-    """Into the tensors that are there, since a captured graph knows no others."""
-    agent = subject.agent
-    masters, target = (packed(weights_of(w), agent.convolve) for w in (state.parameters, state.target))
-    for tensors, weights in (
-        (agent.state.masters, masters),
-        (agent.state.rounded, masters),
-        (agent.state.target, target),
-    ):
-        for tensor, weight in zip(tensors or masters, weights, strict=True):
-            tensor.copy_(weight)
-    moments = (
-        [tensor for held in subject.optimiser.state.values() for tensor in held.values()] if subject.optimiser else []
-    )
-    for tensor in (*agent.state.means, *agent.state.squares, agent.state.step, *moments):
-        tensor.zero_()
-    for name, tensor in agent.replay._asdict().items():
-        tensor.copy_(torch.tensor(np.asarray(getattr(replay, name))).view(tensor.shape))
+    """Into the tensors that are there, since a captured graph knows no others; the same for every seed."""
+    masters, target = (packed(weights_of(w), subject.agents[0].convolve) for w in (state.parameters, state.target))
+    for agent in subject.agents:
+        for tensors, weights in (
+            (agent.state.masters, masters),
+            (agent.state.rounded, masters),
+            (agent.state.target, target),
+        ):
+            for tensor, weight in zip(tensors or masters, weights, strict=True):
+                tensor.copy_(weight)
+        for tensor in (*agent.state.means, *agent.state.squares, agent.state.step):
+            tensor.zero_()
+        for name, tensor in agent.replay._asdict().items():
+            tensor.copy_(torch.tensor(np.asarray(getattr(replay, name))).view(tensor.shape))
+    for optimiser in subject.optimisers:
+        for held in optimiser.state.values():
+            for moment in held.values():
+                moment.zero_()
 
 
 def draws_of(replay: Replay, indices: Any) -> torch.Tensor:
@@ -86,8 +96,8 @@ def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
     learning = replace(preset("multi-rainbow"), compute_dtype=dtype)
     learner = Learner(learning, ACTIONS, (84, 84, STACK), NATURE)
     shape = ReplayShape(FRAMES, STREAMS, (84, 84, 1), "uint8", STACK, learning.n_steps, BATCH)
-    subject = Subject(len(learning.horizons), ACTIONS, dtype, FRAMES, convolve, adam, device)
-    agent = subject.agent
+    subject = Subject(len(learning.horizons), ACTIONS, dtype, FRAMES, convolve, adam, device, seeds=SEEDS)
+    agents = subject.agents
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
     draws = torch.rand(2, BATCH, device=device)
@@ -108,20 +118,42 @@ def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
         learn = compiled(lambda state, replay, key: learner.learn(shape, state, replay, key))
         for key in jax.random.split(jax.random.key(2), UPDATES):
             draws.copy_(draws_of(replay, sample(replay, key)))
-            before, before_there = replay.priorities, agent.replay.priorities.clone()
+            before, before_there = replay.priorities, [agent.replay.priorities.clone() for agent in agents]
             state, replay, metrics = learn(state, replay, key)
             run()
-            compare("losses", metrics.losses, agent.state.losses)
-            compare("changes of priorities", replay.priorities - before, agent.replay.priorities - before_there)
-            compare("sums of blocks", replay.block_sums, agent.replay.block_sums)
-            compare("largest priority", replay.largest_priority, agent.replay.largest_priority)
+            changes = replay.priorities - before
+            for agent, priorities in zip(agents, before_there, strict=True):
+                compare("losses", metrics.losses, agent.state.losses)
+                compare("changes of priorities", changes, agent.replay.priorities - priorities)
+                compare("sums of blocks", replay.block_sums, agent.replay.block_sums)
+                compare("largest priority", replay.largest_priority, agent.replay.largest_priority)
         names = [f"{kind} {i}" for i in range(5) for kind in ("weight", "bias")]
-        there = unpacked([weight.cpu() for weight in agent.state.masters], convolve)
-        for name, begun, ours, theirs in zip(names, first, weights_of(state.parameters), there, strict=True):
-            compare(f"change of {name}", ours - begun, theirs - begun)
+        for agent in agents:
+            there = unpacked([weight.cpu() for weight in agent.state.masters], convolve)
+            for name, begun, ours, theirs in zip(names, first, weights_of(state.parameters), there, strict=True):
+                compare(f"change of {name}", ours - begun, theirs - begun)
     near = all(value <= TOLERANCES[dtype]["change of" in name] for name, value in apart.items())
-    fine = near and subject.steps == UPDATES
-    print(f"{'equal' if fine else 'DIFFERENT'}: {form}, {convolve}, {adam}, {dtype}, {device}, {UPDATES} updates")
+    fine = near and subject.steps == UPDATES * SEEDS
+    way = ", ".join((form, convolve, adam, dtype, device))
+    print(f"{'equal' if fine else 'DIFFERENT'}: {way}, {UPDATES} updates of {SEEDS} seeds")
     for name, value in apart.items():
         print(f"    {name}: {value:.1e} apart")
     return fine
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dtypes", nargs="+", choices=TOLERANCES, default=TOLERANCES)
+    parser.add_argument("--convolves", nargs="+", choices=CONVOLVES, default=CONVOLVES)
+    parser.add_argument("--adams", nargs="+", choices=ADAMS, default=ADAMS)
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="that PyTorch runs on")
+    options = parser.parse_args()
+    forms = [form for form in options.forms if options.device == "cuda" or form != "graph"]
+    ways = itertools.product(options.dtypes, options.convolves, options.adams, forms)
+    fine = [check(*way, options.device) for way in ways]
+    raise SystemExit(not all(fine))
+
+
+if __name__ == "__main__":
+    main()

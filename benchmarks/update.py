@@ -1,11 +1,12 @@
-"""One update on a GPU, everything included: sampling by priority from a full replay of a million frames, stacks, target
-and online passes, projection, gradients, Adam, new priorities.
+"""One update, everything included: sampling by priority from a full replay, stacks, target and online passes,
+projection, gradients, Adam, new priorities.
 
     python benchmarks/update.py --torch --out results/speed/update.json
 
-One thing at a time is changed from 10 heads, 18 actions, one seed and bfloat16. `--plain` adds the same with XLA's
-convolutions, and `--torch` the same work in PyTorch, compiled and replayed as a CUDA graph (`torch_update.py`), in the
-same run. `--profile DIR` writes a trace of some updates and prints the kernels that take most of the time.
+One thing at a time is changed from 10 heads, 18 actions, one seed and bfloat16 (on a CPU float32). `--plain` adds the
+same with XLA's convolutions, and `--torch` the same work in PyTorch beside each, compiled and on a GPU replayed as a
+CUDA graph (`torch_update.py`; `pip install torch`). `--profile DIR`, on a GPU, writes a trace of some updates and
+prints the kernels that take most of the time.
 """
 
 import argparse
@@ -14,12 +15,13 @@ import gc
 import glob
 import gzip
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import in_one_line  # noqa: F401
 import jax
@@ -37,6 +39,16 @@ from multihorizon.files import writable_file, write_json
 from multihorizon.training.compiling import compiled, updates
 
 BATCHES = 32  # programs with draws of their own, before they come again
+ROUNDS = 5
+
+
+class Sizes(NamedTuple):
+    frames: int
+    updates: int  # in a program; one on a CPU, as in training
+    times: int  # that a program runs in a round
+
+
+SIZES = {"gpu": Sizes(1_000_000, 20, 20), "cpu": Sizes(50_000, 1, 10)}
 
 
 class Subject:
@@ -53,9 +65,10 @@ class Subject:
         convolve: Convolve | None = None,
         updates: int = 20,
     ) -> None:
+        self.seeds = seeds
         horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
         agent = replace(preset("multi-rainbow"), horizons=horizons, compute_dtype=dtype)
-        how = convolve or convolve_for(in_loop=True)
+        how = convolve or convolve_for(in_loop=updates > 1 or seeds > 1)
         self.learner = Learner(agent, actions, (84, 84, 4), NATURE, how)
         self.shape = ReplayShape(capacity, streams, (84, 84, 1), "uint8", 4, agent.n_steps, agent.batch)
         keys = jax.random.split(jax.random.key(0), seeds)
@@ -84,6 +97,9 @@ class Subject:
             state, replay, metrics = self.learner.learn(self.shape, *carry, key)
             return (state, replay), metrics.losses
 
+        if self.updates == 1:  # in a loop, even of one round, XLA's convolutions have no threads on a CPU
+            held, losses = one(held, key)
+            return held, losses[None]
         return updates(one, held, jax.random.split(key, self.updates))
 
     def run(self, times: int) -> None:
@@ -92,18 +108,25 @@ class Subject:
             self.calls += 1
         jax.block_until_ready(self.losses)
 
-    @property
-    def learner_seeds(self) -> int:
-        return int(jax.tree.leaves(self.held)[0].shape[0])
+    def program(self) -> Any:
+        return self.run_.lower(self.held, self.losses, self.keys[0]).compile()
+
+    def bytes_held(self) -> int:
+        return sum(array.nbytes for array in jax.live_arrays())
+
+    def bytes_at_most(self) -> int:
+        """With what XLA wants beside them for its program."""
+        return self.bytes_held() + int(self.program().memory_analysis().temp_size_in_bytes)
 
 
-def microseconds(subject: Subject, rounds: int = 5, times: int = 20) -> float:
+def microseconds(subject: Subject, times: int) -> float:
+    """Of one update of one seed."""
     subject.run(3)
     taken = []
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         begun = time.perf_counter()
         subject.run(times)
-        taken.append((time.perf_counter() - begun) / times / subject.updates / subject.learner_seeds)
+        taken.append((time.perf_counter() - begun) / times / subject.updates / subject.seeds)
     return 1e6 * float(np.median(taken))
 
 
@@ -128,9 +151,7 @@ def profile(subject: Subject, folder: Path) -> None:
     subject.run(3)
     with jax.profiler.trace(str(folder)):
         subject.run(3)
-    (folder / "program.txt").write_text(
-        subject.run_.lower(subject.held, subject.losses, subject.keys[0]).compile().as_text()
-    )
+    (folder / "program.txt").write_text(subject.program().as_text())
     total: collections.Counter[str] = collections.Counter()
     count: collections.Counter[str] = collections.Counter()
     for event in kernels(folder):
@@ -142,88 +163,127 @@ def profile(subject: Subject, folder: Path) -> None:
         print(f"{duration / made:8.2f} µs {count[name] / made:5.1f} × {name[:90]}")
 
 
-USUAL = {"heads": 10, "actions": 18, "seeds": 1, "dtype": "bfloat16"}
-CHANGES = [{}, {"heads": 1}, {"heads": 30}, {"actions": 4}, {"seeds": 3}, {"seeds": 8}, {"dtype": "float32"}]
+USUAL = {"heads": 10, "actions": 18, "seeds": 1}
+CHANGES: list[dict[str, Any]] = [{}, {"heads": 1}, {"heads": 30}, {"actions": 4}, {"seeds": 3}, {"seeds": 8}]
+DTYPES = {"gpu": ("bfloat16", "float32"), "cpu": ("float32", "bfloat16")}  # the usual one first
+CONVOLUTIONS = {"plain": "plain convolutions", "products": "convolutions as matrix products"}
+COLUMNS = ("", *USUAL, "", "µs per update and seed", "to the first", "to ours", "GB")
 
 
-def row(how: str, case: dict[str, Any], taken: float, usual: float | None) -> str:
-    sizes = " | ".join(str(case[name]) for name in USUAL)
-    return f"| {how} | {sizes} | {taken:.0f} | {f'{taken / usual:.2f}' if usual else '1'} |"
+def cases(backend: str) -> list[dict[str, Any]]:
+    usual, other = DTYPES[backend]
+    return [USUAL | {"dtype": usual} | change for change in (*CHANGES, {"dtype": other})]
 
 
-def peers(frames: int, updates: int) -> Iterator[tuple[str, float]]:
-    """PyTorch's updates of the usual case, for every way of convolving and of compiling."""
+class Table:
+    """Rows that are printed, and written with all before them, as they come."""
+
+    def __init__(self, out: Path, about: dict[str, Any]) -> None:
+        self.out, self.about = out, about
+        self.rows: list[dict[str, Any]] = []
+        print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS), flush=True)
+
+    def add(self, how: str, case: dict[str, Any], taken: float, **more: Any) -> None:
+        row = {"how": how, **case, "microseconds": taken, **more}
+        self.rows.append(row)
+        ours = next(one for one in self.rows if one["how"] == "ours" and case.items() <= one.items())
+        ratios = [f"{taken / to['microseconds']:.2f}" for to in (self.rows[0], ours)]
+        memory = f"{row['most_bytes'] / 1e9:.1f}" if row.get("most_bytes") else ""
+        print("| " + " | ".join([how, *map(str, case.values()), f"{taken:.0f}", *ratios, memory]) + " |", flush=True)
+        write_json(self.out, self.about | {"updates": self.rows})
+
+
+def peers(case: dict[str, Any], sizes: Sizes, usual: bool) -> Iterator[tuple[str, Any]]:
+    """PyTorch's updates of a case; of the usual one in every way of compiling it and of writing Adam."""
     import torch_update
 
-    for autotune in (False, True):
-        for convolve in ("plain", "products"):
-            taken = torch_update.microseconds(
-                USUAL["heads"],
-                USUAL["actions"],
-                USUAL["dtype"],
-                frames,
-                updates=updates,
-                convolve=convolve,
-                autotune=autotune,
+    on_gpu = jax.default_backend() == "gpu"
+    device, form, replayed = ("cuda", "graph", ", CUDA graph") if on_gpu else ("cpu", "compiled", "")
+    ways = [("plain", "traced", False), ("products", "traced", False)]
+    if usual:
+        ways += [("plain", "fused", False)]
+    if usual and on_gpu:  # where its autotuning takes minutes
+        ways += [("plain", "traced", True), ("products", "traced", True)]
+    for convolve, adam, autotune in ways:
+        compiled = "compiled and autotuned" if autotune else "compiled"
+        own = ", PyTorch's own fused Adam" if adam == "fused" else ""
+        how = f"PyTorch, {compiled}{replayed}, {CONVOLUTIONS[convolve]}{own}"
+        try:
+            subject = torch_update.Subject(
+                case["heads"],
+                case["actions"],
+                case["dtype"],
+                sizes.frames,
+                convolve,
+                adam,
+                device,
+                autotune,
+                case["seeds"],
             )
-            compiled = "compiled and autotuned" if autotune else "compiled"
-            yield f"PyTorch, {compiled}, CUDA graph, {convolve} convolutions", taken
+            yield how, torch_update.measured(subject, form, sizes.updates, ROUNDS, sizes.times)
+        except RuntimeError as problem:  # out of memory, or a way that does not work: no other takes its place
+            yield how, f"{type(problem).__name__}: {str(problem)[:500]}"
+        subject = None
+        torch_update.release()
+
+
+def ours(table: Table, case: dict[str, Any], sizes: Sizes, plain: bool, profile_to: Path | None) -> None:
+    subject = Subject(**case, capacity=sizes.frames, updates=sizes.updates)
+    taken = microseconds(subject, sizes.times)
+    table.add("ours", case, taken, device_bytes=subject.bytes_held(), most_bytes=subject.bytes_at_most())
+    if profile_to:
+        profile(subject, profile_to)
+    del subject
+    gc.collect()  # a learner holds itself through its compiled methods, and with it the device's memory
+    if plain:
+        subject = Subject(**case, capacity=sizes.frames, updates=sizes.updates, convolve=Convolve.PLAIN)
+        table.add("ours, with XLA's convolutions", case, microseconds(subject, sizes.times))
+        del subject
+        gc.collect()
+
+
+def sizes_of(backend: str, frames: int | None, updates: int | None) -> Sizes:
+    usual = SIZES[backend]
+    frames, updates = usual.frames if frames is None else frames, usual.updates if updates is None else updates
+    return Sizes(at_least("--frames", frames, 1_000), at_least("--updates", updates, 1), usual.times)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=int, nargs="+", help="cases, by their number in the table")
-    parser.add_argument("--frames", type=int, default=1_000_000)
-    parser.add_argument("--updates", type=int, default=20, help="in a program; in training usually 10")
+    parser.add_argument("--frames", type=int, help="in the replay, if not a million, or on a CPU 50,000")
+    parser.add_argument("--updates", type=int, help="in a program, if not 20, or on a CPU one; in training usually 10")
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--torch", action="store_true")
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    if not set(options.only or ()) <= set(range(len(CHANGES))):
-        raise InputError(f"--only takes cases from 0 to {len(CHANGES) - 1}")
-    if jax.default_backend() != "gpu":
-        raise InputError(f"this measures a GPU, and JAX finds none, only: {jax.default_backend()}")
+    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.5")  # of a GPU's, so that PyTorch has as much
+    backend = jax.default_backend()
+    if backend not in SIZES:
+        raise InputError(f"this measures a GPU or a CPU, and JAX finds {backend}")
+    if options.profile and backend != "gpu":
+        raise InputError(f"--profile looks at the kernels of a GPU, and JAX finds none, only: {backend}")
+    chosen = cases(backend)
+    if not set(options.only or ()) <= set(range(len(chosen))):
+        raise InputError(f"--only takes cases from 0 to {len(chosen) - 1}")
+    sizes = sizes_of(backend, options.frames, options.updates)
     writable_file(options.out)
-    sizes = {"capacity": options.frames, "updates": at_least("--updates", options.updates, 1)}
-    results: list[dict[str, Any]] = []
-    usual: float | None = None
-
-    def told(how: str, case: dict[str, Any], taken: float, **more: Any) -> None:
-        print(row(how, case, taken, usual), flush=True)
-        results.append({"how": how, **case, "microseconds": taken, **more})
-        versions = {name: version(name) for name in ("jax", *(["torch"] if options.torch else []))}
-        about = {"device": jax.devices()[0].device_kind, **versions, "updates_in_a_program": options.updates}
-        write_json(options.out, about | {"updates": results})
-
-    print(
-        "| | heads | actions | seeds | | µs per update and seed | to the first |\n|---|---|---|---|---|---|---|",
-        flush=True,
-    )
-    for number, change in enumerate(CHANGES):
-        if options.only is None or number in options.only:
-            case = USUAL | change
-            subject = Subject(**case, **sizes)
-            taken = microseconds(subject)
-            told("ours", case, taken, device_bytes=memory())
-            usual = usual or taken
-            if options.profile and number == 0:
-                profile(subject, options.profile)
-            del subject
-            gc.collect()  # a learner holds itself through its compiled methods, and with it the device's memory
-    if options.plain:
-        told(
-            "ours, with XLA's convolutions",
-            USUAL,
-            microseconds(Subject(**USUAL, **sizes, convolve=Convolve.PLAIN)),
-        )
-    for how, taken in peers(options.frames, options.updates) if options.torch else []:
-        told(how, USUAL, taken)
-
-
-def memory() -> int:
-    """On the device, of all that is held."""
-    return sum(array.nbytes for array in jax.live_arrays())
+    versions = {name: version(name) for name in ("jax", *(["torch"] if options.torch else []))}
+    about = {"device": f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores", **versions}
+    table = Table(options.out, about | {"frames": sizes.frames, "updates_in_a_program": sizes.updates})
+    failures = 0
+    for number in range(len(chosen)) if options.only is None else options.only:
+        usual = number == 0
+        ours(table, chosen[number], sizes, options.plain and usual, options.profile if usual else None)
+        for how, found in peers(chosen[number], sizes, usual) if options.torch else []:
+            if isinstance(found, str):
+                failures += 1
+                print(f"FAILED: {how}, {chosen[number]}: {found}", flush=True)
+            else:
+                table.add(how, chosen[number], found.microseconds, most_bytes=found.most_bytes)
+    if failures:
+        raise SystemExit(f"{failures} of PyTorch's FAILED, as told above")
 
 
 if __name__ == "__main__":
