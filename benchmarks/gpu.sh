@@ -4,10 +4,13 @@
 # One that fails does not stop the others, but is told of at the end. CleanRL's loop and the learning curves have
 # commands of their own.
 set -u
-out=${1:?usage: bash benchmarks/gpu.sh FOLDER}
+[ $# -eq 1 ] || { echo "usage: bash benchmarks/gpu.sh FOLDER" >&2; exit 2; }
+out=$1
 here=$(dirname "$0")
-mkdir -p "$out"
 python -c 'import jax, sys; jax.default_backend() == "gpu" or sys.exit("JAX finds no GPU here")' || exit 2
+torch=--torch
+python -c 'import torch' 2>/dev/null || { echo "torch is not installed here, so that PyTorch is left out"; torch=; }
+mkdir -p "$out"
 failed=()
 profile=$(mktemp -d)
 trap 'rm -rf "$profile"' EXIT
@@ -17,7 +20,8 @@ run() {
     python "$here/$1" "${@:2}" || failed+=("$1")
 }
 
-run update.py --torch --plain --out "$out/update.json"
+[ -z "$torch" ] || run torch_check.py --device cuda
+run update.py $torch --plain --out "$out/update.json"
 run update.py --updates 10 --only 0 1 --out "$out/update_10.json"
 run update.py --only 0 --profile "$profile" --out "$out/update_profiled.json"
 run kernels.py "$profile" --out "$out"

@@ -131,7 +131,7 @@ class Agent:
         convolve: str,
         adam: str,
         device: str,
-        streams: int = 40,
+        streams: int = 80,
     ) -> None:
         self.shape, self.convolve, self.adam = (heads, actions), convolve, adam
         self.device, self.streams = device, streams

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from torch_agent import ADAMS, BATCH, CONVOLVES, STACK, Tensors, packed, unpacked
-from torch_update import FORMS, Subject
+from torch_update import FORMS, Subject, check_device
 
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner, LearnerState
@@ -26,7 +26,7 @@ from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.training.compiling import compiled
 
-FRAMES, STREAMS, ACTIONS, UPDATES, SEEDS = 8_000, 40, 6, 3, 2
+FRAMES, STREAMS, ACTIONS, UPDATES, SEEDS = 8_000, 80, 6, 3, 2
 # Relative, by norms. The second is for the changes of weights: these jump, by some 1e-3, with every feature that is
 # rounded to the other side of a ReLU's corner.
 TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
@@ -109,29 +109,28 @@ def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
         distance = float(np.linalg.norm(got - expected) / np.linalg.norm(expected))
         apart[name] = max(apart.get(name, 0.0), distance)
 
-    with jax.default_device(jax.devices("cpu")[0]):
-        state, replay = learner.init(jax.random.key(0)), random_replay(shape)
-        state = state._replace(target=learner.init(jax.random.key(1)).target)
-        load(subject, state, replay)
-        first = weights_of(state.parameters)
-        sample = jax.jit(lambda replay, key: replays.sample(shape, replay, key).indices)
-        learn = compiled(lambda state, replay, key: learner.learn(shape, state, replay, key))
-        for key in jax.random.split(jax.random.key(2), UPDATES):
-            draws.copy_(draws_of(replay, sample(replay, key)))
-            before, before_there = replay.priorities, [agent.replay.priorities.clone() for agent in agents]
-            state, replay, metrics = learn(state, replay, key)
-            run()
-            changes = replay.priorities - before
-            for agent, priorities in zip(agents, before_there, strict=True):
-                compare("losses", metrics.losses, agent.state.losses)
-                compare("changes of priorities", changes, agent.replay.priorities - priorities)
-                compare("sums of blocks", replay.block_sums, agent.replay.block_sums)
-                compare("largest priority", replay.largest_priority, agent.replay.largest_priority)
-        names = [f"{kind} {i}" for i in range(5) for kind in ("weight", "bias")]
-        for agent in agents:
-            there = unpacked([weight.cpu() for weight in agent.state.masters], convolve)
-            for name, begun, ours, theirs in zip(names, first, weights_of(state.parameters), there, strict=True):
-                compare(f"change of {name}", ours - begun, theirs - begun)
+    state, replay = learner.init(jax.random.key(0)), random_replay(shape)
+    state = state._replace(target=learner.init(jax.random.key(1)).target)
+    load(subject, state, replay)
+    first = weights_of(state.parameters)
+    sample = jax.jit(lambda replay, key: replays.sample(shape, replay, key).indices)
+    learn = compiled(lambda state, replay, key: learner.learn(shape, state, replay, key))
+    for key in jax.random.split(jax.random.key(2), UPDATES):
+        draws.copy_(draws_of(replay, sample(replay, key)))
+        before, before_there = replay.priorities, [agent.replay.priorities.clone() for agent in agents]
+        state, replay, metrics = learn(state, replay, key)
+        run()
+        changes = replay.priorities - before
+        for agent, priorities in zip(agents, before_there, strict=True):
+            compare("losses", metrics.losses, agent.state.losses)
+            compare("changes of priorities", changes, agent.replay.priorities - priorities)
+            compare("sums of blocks", replay.block_sums, agent.replay.block_sums)
+            compare("largest priority", replay.largest_priority, agent.replay.largest_priority)
+    names = [f"{kind} {i}" for i in range(5) for kind in ("weight", "bias")]
+    for agent in agents:
+        there = unpacked([weight.cpu() for weight in agent.state.masters], convolve)
+        for name, begun, ours, theirs in zip(names, first, weights_of(state.parameters), there, strict=True):
+            compare(f"change of {name}", ours - begun, theirs - begun)
     near = all(value <= TOLERANCES[dtype]["change of" in name] for name, value in apart.items())
     fine = near and subject.steps == UPDATES * SEEDS
     way = ", ".join((form, convolve, adam, dtype, device))
@@ -149,6 +148,8 @@ def main() -> None:
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="that PyTorch runs on")
     options = parser.parse_args()
+    check_device(options.device)
+    jax.config.update("jax_platforms", "cpu")  # ours is the plain version, in full precision
     forms = [form for form in options.forms if options.device == "cuda" or form != "graph"]
     ways = itertools.product(options.dtypes, options.convolves, options.adams, forms)
     fine = [check(*way, options.device) for way in ways]

@@ -7,13 +7,14 @@ in a CUDA graph, which is replayed. `torch_check.py` compares it with `Learner.l
 
 import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch_agent import BETAS, EPSILON, LEARNING_RATE, Agent
+
+from multihorizon.errors import InputError
 
 FORMS = ("eager", "compiled", "graph")
 # Autotuned: as mode="max-autotune-no-cudagraphs", without its coordinate descent, which takes minutes.
@@ -21,9 +22,13 @@ OPTIONS = {"assert_indirect_indexing": False}
 
 
 class Measured(NamedTuple):
-    microseconds: float  # of one update of one seed, the median over rounds
-    seconds_to_prepare: float  # compiling and capturing
+    rounds: list[float]  # microseconds of one update of one seed in each
     most_bytes: int | None  # at once on a GPU
+
+
+def check_device(device: str) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("PyTorch finds no GPU")
 
 
 class Subject:
@@ -39,7 +44,7 @@ class Subject:
         convolve: str,
         adam: str,
         device: str = "cuda",
-        autotune: bool = True,
+        autotune: bool = False,
         seeds: int = 1,
     ) -> None:
         release()
@@ -82,8 +87,10 @@ class Subject:
         it up."""
 
         def several(updates: int = updates) -> None:
-            for seed, beside in enumerate(self._beside()):
-                with beside:
+            for stream in self._streams:  # all before any seed begins: PyTorch may hand out the current stream again
+                stream.wait_stream(torch.cuda.current_stream())
+            for seed in range(len(self.agents)):
+                with torch.cuda.stream(self._streams[seed]) if self._streams else nullcontext():
                     for _ in range(updates):
                         self.update(form, draws, seed)
             for stream in self._streams:
@@ -102,14 +109,6 @@ class Subject:
             several()
         replay: Callable[[], None] = graph.replay
         return replay
-
-    def _beside(self) -> Iterator[AbstractContextManager[Any]]:
-        """Where each seed's updates run."""
-        if not self._streams:
-            yield from (nullcontext() for _ in self.agents)
-        for stream in self._streams:
-            stream.wait_stream(torch.cuda.current_stream())
-            yield torch.cuda.stream(stream)
 
     @property
     def steps(self) -> int:
@@ -132,19 +131,19 @@ def release() -> None:
     """Forgets compiled programs, and gives memory back to others on the device."""
     torch._dynamo.reset()
     gc.collect()
-    torch.cuda.empty_cache()
+    if torch.cuda.is_available():
+        torch._C._cuda_clearCublasWorkspaces()  # else each stream's would count in what comes later
+        torch.cuda.empty_cache()
 
 
 def measured(subject: Subject, form: str, updates: int, rounds: int = 5, times: int = 20) -> Measured:
     """Raises RuntimeError where a form does not work; no other takes its place."""
     on_gpu = subject.device == "cuda"
     wait: Callable[[], None] = torch.cuda.synchronize if on_gpu else lambda: None
-    begun = time.perf_counter()
     run = subject.runner(form, updates)
     for _ in range(3):
         run()
     wait()
-    preparing = time.perf_counter() - begun
     before, taken = subject.steps, []
     for _ in range(rounds):
         wait()
@@ -152,10 +151,10 @@ def measured(subject: Subject, form: str, updates: int, rounds: int = 5, times: 
         for _ in range(times):
             run()
         wait()
-        taken.append((time.perf_counter() - begun) / times / updates / len(subject.agents))
+        taken.append(1e6 * (time.perf_counter() - begun) / times / updates / len(subject.agents))
     asked, made = rounds * times * updates * len(subject.agents), subject.steps - before
     if made != asked:
         raise RuntimeError(f"{asked} updates were asked for, {made} were made")
     if not subject.is_finite:
         raise RuntimeError("the losses or the weights are not finite")
-    return Measured(1e6 * float(np.median(taken)), preparing, torch.cuda.max_memory_allocated() if on_gpu else None)
+    return Measured(taken, torch.cuda.max_memory_allocated() if on_gpu else None)

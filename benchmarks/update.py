@@ -119,15 +119,15 @@ class Subject:
         return self.bytes_held() + int(self.program().memory_analysis().temp_size_in_bytes)
 
 
-def microseconds(subject: Subject, times: int) -> float:
-    """Of one update of one seed."""
+def microseconds(subject: Subject, times: int) -> list[float]:
+    """Of one update of one seed, in each round."""
     subject.run(3)
     taken = []
     for _ in range(ROUNDS):
         begun = time.perf_counter()
         subject.run(times)
-        taken.append((time.perf_counter() - begun) / times / subject.updates / subject.seeds)
-    return 1e6 * float(np.median(taken))
+        taken.append(1e6 * (time.perf_counter() - begun) / times / subject.updates / subject.seeds)
+    return taken
 
 
 def kernels(folder: Path) -> list[dict[str, Any]]:
@@ -166,6 +166,7 @@ def profile(subject: Subject, folder: Path) -> None:
 USUAL = {"heads": 10, "actions": 18, "seeds": 1}
 CHANGES: list[dict[str, Any]] = [{}, {"heads": 1}, {"heads": 30}, {"actions": 4}, {"seeds": 3}, {"seeds": 8}]
 DTYPES = {"gpu": ("bfloat16", "float32"), "cpu": ("float32", "bfloat16")}  # the usual one first
+ONLY = "cases: 0 usual, 1 one head, 2 thirty heads, 3 four actions, 4 three seeds, 5 eight seeds, 6 the other type"
 CONVOLUTIONS = {"plain": "plain convolutions", "products": "convolutions as matrix products"}
 COLUMNS = ("", *USUAL, "", "µs per update and seed", "to the first", "to ours", "GB")
 
@@ -181,16 +182,26 @@ class Table:
     def __init__(self, out: Path, about: dict[str, Any]) -> None:
         self.out, self.about = out, about
         self.rows: list[dict[str, Any]] = []
+        self.failures: list[dict[str, Any]] = []
         print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS), flush=True)
 
-    def add(self, how: str, case: dict[str, Any], taken: float, **more: Any) -> None:
-        row = {"how": how, **case, "microseconds": taken, **more}
+    def add(self, how: str, case: dict[str, Any], rounds: list[float], **more: Any) -> None:
+        taken = float(np.median(rounds))
+        row = {"how": how, **case, "microseconds": taken, "rounds": rounds, **more}
         self.rows.append(row)
         ours = next(one for one in self.rows if one["how"] == "ours" and case.items() <= one.items())
         ratios = [f"{taken / to['microseconds']:.2f}" for to in (self.rows[0], ours)]
         memory = f"{row['most_bytes'] / 1e9:.1f}" if row.get("most_bytes") else ""
         print("| " + " | ".join([how, *map(str, case.values()), f"{taken:.0f}", *ratios, memory]) + " |", flush=True)
-        write_json(self.out, self.about | {"updates": self.rows})
+        self._write()
+
+    def failed(self, how: str, case: dict[str, Any], why: str) -> None:
+        self.failures.append({"how": how, **case, "why": why})
+        print(f"FAILED: {how}, {case}: {why}", flush=True)
+        self._write()
+
+    def _write(self) -> None:
+        write_json(self.out, self.about | {"updates": self.rows, "failures": self.failures})
 
 
 def peers(case: dict[str, Any], sizes: Sizes, usual: bool) -> Iterator[tuple[str, Any]]:
@@ -250,13 +261,13 @@ def sizes_of(backend: str, frames: int | None, updates: int | None) -> Sizes:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", type=int, nargs="+", help="cases, by their number in the table")
+    parser.add_argument("--only", type=int, nargs="+", help=ONLY)
     parser.add_argument("--frames", type=int, help="in the replay, if not a million, or on a CPU 50,000")
     parser.add_argument("--updates", type=int, help="in a program, if not 20, or on a CPU one; in training usually 10")
-    parser.add_argument("--plain", action="store_true")
-    parser.add_argument("--torch", action="store_true")
-    parser.add_argument("--profile", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--plain", action="store_true", help="case 0 with XLA's convolutions too")
+    parser.add_argument("--torch", action="store_true", help="the same work in PyTorch beside each")
+    parser.add_argument("--profile", type=Path, help="a folder for a trace of case 0, on a GPU")
+    parser.add_argument("--out", type=Path, required=True, help="the JSON file of what was measured")
     options = parser.parse_args()
     os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.5")  # of a GPU's, so that PyTorch has as much
     backend = jax.default_backend()
@@ -265,25 +276,30 @@ def main() -> None:
     if options.profile and backend != "gpu":
         raise InputError(f"--profile looks at the kernels of a GPU, and JAX finds none, only: {backend}")
     chosen = cases(backend)
-    if not set(options.only or ()) <= set(range(len(chosen))):
+    only = list(range(len(chosen))) if options.only is None else options.only
+    if not set(only) <= set(range(len(chosen))):
         raise InputError(f"--only takes cases from 0 to {len(chosen) - 1}")
+    if (options.plain or options.profile) and 0 not in only:
+        raise InputError("--plain and --profile are of case 0, which --only leaves out")
+    if options.torch:
+        import torch_update
+
+        torch_update.check_device("cuda" if backend == "gpu" else "cpu")
     sizes = sizes_of(backend, options.frames, options.updates)
     writable_file(options.out)
     versions = {name: version(name) for name in ("jax", *(["torch"] if options.torch else []))}
     about = {"device": f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores", **versions}
     table = Table(options.out, about | {"frames": sizes.frames, "updates_in_a_program": sizes.updates})
-    failures = 0
-    for number in range(len(chosen)) if options.only is None else options.only:
+    for number in only:
         usual = number == 0
         ours(table, chosen[number], sizes, options.plain and usual, options.profile if usual else None)
         for how, found in peers(chosen[number], sizes, usual) if options.torch else []:
             if isinstance(found, str):
-                failures += 1
-                print(f"FAILED: {how}, {chosen[number]}: {found}", flush=True)
+                table.failed(how, chosen[number], found)
             else:
-                table.add(how, chosen[number], found.microseconds, most_bytes=found.most_bytes)
-    if failures:
-        raise SystemExit(f"{failures} of PyTorch's FAILED, as told above")
+                table.add(how, chosen[number], found.rounds, most_bytes=found.most_bytes)
+    if table.failures:
+        raise SystemExit(f"{len(table.failures)} of PyTorch's FAILED, as told above")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from multihorizon.envs.foraging import HAZARD as PRIOR
 from multihorizon.envs.foraging import Foraging
 from multihorizon.envs.hazard import Hazard
 from multihorizon.mdp import action_values, optimal_control
+from multihorizon.training.compiling import compiled
 from multihorizon.training.device_loop import DeviceTrainer
 from multihorizon.training.evaluation import play_episodes
 from multihorizon.training.iterations import Outcome, Report, Schedule
@@ -60,7 +61,7 @@ def forage(
     trainer = DeviceTrainer(agent, world_, world("foraging").torso, schedule, SEEDS, ENVIRONMENTS)
     trained = train(trainer, seed, report, finished)
     keys = jax.random.split(jax.random.key(seed), SEEDS)
-    play = jax.jit(
+    play = compiled(
         jax.vmap(
             lambda parameters, key: play_episodes(
                 trainer.learner, Hazard(world_, PRIOR), parameters, key, JUDGING_EPISODES, world_.most_steps, 0.0

@@ -10,8 +10,13 @@ import jax.numpy as jnp
 
 OPTIONS: dict[str, dict[str, bool | str]] = {
     # Without the first XLA copies every weight before an optimiser may write to it in place: 57 ms an update instead of
-    # 47. The second leaves out YNNPACK: Eigen's convolutions are faster, 36 ms instead of 42.
-    "cpu": {"xla_cpu_copy_insertion_use_region_analysis": True, "xla_cpu_experimental_ynn_fusion_type": ""},
+    # 47. The second leaves out YNNPACK: Eigen's convolutions are faster, 36 ms instead of 42. The third has LLVM
+    # leave out what makes none of these programs faster: they compile in 0.6 to 0.8 of the time.
+    "cpu": {
+        "xla_cpu_copy_insertion_use_region_analysis": True,
+        "xla_cpu_experimental_ynn_fusion_type": "",
+        "xla_backend_optimization_level": "2",
+    },
     # cuBLAS is faster for these matrices than XLA's own products, which pad and copy them first: 364 µs instead of 407.
     # The two networks' passes, and much else, need not wait for one another.
     "gpu": {"xla_gpu_enable_triton_gemm": False, "xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
