@@ -11,7 +11,7 @@ import jax.numpy as jnp
 OPTIONS: dict[str, dict[str, bool | str]] = {
     # Without the first XLA copies every weight before an optimiser may write to it in place: 57 ms an update instead of
     # 47. The second leaves out YNNPACK: Eigen's convolutions are faster, 36 ms instead of 42. The third has LLVM
-    # leave out what makes none of these programs faster: they compile in 0.6 to 0.8 of the time.
+    # leave out what makes none of these programs faster: they compile in 0.7 to 0.9 of the time.
     "cpu": {
         "xla_cpu_copy_insertion_use_region_analysis": True,
         "xla_cpu_experimental_ynn_fusion_type": "",

@@ -83,7 +83,7 @@ class DeviceTrainer:
 
     def init(self, seed: int) -> Training:
         keys = jax.vmap(jax.random.key)(jnp.arange(seed, seed + self.seeds))
-        return compiled(jax.vmap(self._init))(keys)
+        return jax.jit(jax.vmap(self._init))(keys)
 
     def _init(self, key: Key[Array, ""]) -> Training:
         network_key, stream_key, key = jax.random.split(key, 3)

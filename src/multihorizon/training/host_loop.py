@@ -23,7 +23,6 @@ from multihorizon.agents.presets import Agent
 from multihorizon.agents.replay import GOES_ON, TERMINATED, TRUNCATED, ReplayShape
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, at_least
-from multihorizon.training.compiling import compiled
 from multihorizon.training.count import Count
 from multihorizon.training.iterations import (
     MOST_EVALUATION_STEPS,
@@ -135,7 +134,7 @@ class HostTrainer:
 
     def init(self, seed: int) -> Training:
         keys = jax.vmap(jax.random.key)(jnp.arange(seed, seed + self.seeds))
-        return compiled(jax.vmap(self._init))(keys)
+        return jax.jit(jax.vmap(self._init))(keys)
 
     def _init(self, key: Key[Array, ""]) -> Training:
         network_key, key = jax.random.split(key)
