@@ -8,7 +8,7 @@ set -u
 out=$1
 here=$(dirname "$0")
 python -c 'import jax, sys; jax.default_backend() == "gpu" or sys.exit("JAX finds no GPU here")' || exit 2
-torch=--torch
+torch="--torch --autotune"
 python -c 'import torch' 2>/dev/null || { echo "torch is not installed here, so that PyTorch is left out"; torch=; }
 mkdir -p "$out"
 failed=()

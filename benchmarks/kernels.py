@@ -25,6 +25,7 @@ KINDS = {
     "draws": (GREEN, DRAWS),
     "new priorities": (GREEN, "_write_kernel"),
     "convolutions": (BLUE, "_forward_kernel|_image_kernel|_weight_kernel"),
+    "heads and losses": (SKY, "_heads_kernel"),
     "matrix products": (SKY, "nvjet|cublas|gemm"),
     "Adam, large matrices": (ORANGE, "loop_add_convert_fusion"),
     "all else": (GREY, ""),

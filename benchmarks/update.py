@@ -204,8 +204,8 @@ class Table:
         write_json(self.out, self.about | {"updates": self.rows, "failures": self.failures})
 
 
-def peers(case: dict[str, Any], sizes: Sizes, usual: bool) -> Iterator[tuple[str, Any]]:
-    """PyTorch's updates of a case; of the usual one in every way of compiling it and of writing Adam."""
+def peers(case: dict[str, Any], sizes: Sizes, usual: bool, autotune: bool) -> Iterator[tuple[str, Any]]:
+    """PyTorch's updates of a case; of the usual one also with its own Adam, and if wanted autotuned."""
     import torch_update
 
     on_gpu = jax.default_backend() == "gpu"
@@ -213,10 +213,10 @@ def peers(case: dict[str, Any], sizes: Sizes, usual: bool) -> Iterator[tuple[str
     ways = [("plain", "traced", False), ("products", "traced", False)]
     if usual:
         ways += [("plain", "fused", False)]
-    if usual and on_gpu:  # where its autotuning takes minutes
+    if usual and autotune:
         ways += [("plain", "traced", True), ("products", "traced", True)]
-    for convolve, adam, autotune in ways:
-        compiled = "compiled and autotuned" if autotune else "compiled"
+    for convolve, adam, tuned in ways:
+        compiled = "compiled and autotuned" if tuned else "compiled"
         own = ", PyTorch's own fused Adam" if adam == "fused" else ""
         how = f"PyTorch, {compiled}{replayed}, {CONVOLUTIONS[convolve]}{own}"
         try:
@@ -228,7 +228,7 @@ def peers(case: dict[str, Any], sizes: Sizes, usual: bool) -> Iterator[tuple[str
                 convolve,
                 adam,
                 device,
-                autotune,
+                tuned,
                 case["seeds"],
             )
             yield how, torch_update.measured(subject, form, sizes.updates, ROUNDS, sizes.times)
@@ -266,6 +266,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, help="in a program, if not 20, or on a CPU one; in training usually 10")
     parser.add_argument("--plain", action="store_true", help="case 0 with XLA's convolutions too")
     parser.add_argument("--torch", action="store_true", help="the same work in PyTorch beside each")
+    parser.add_argument("--autotune", action="store_true", help="case 0 in PyTorch autotuned too, which takes minutes")
     parser.add_argument("--profile", type=Path, help="a folder for a trace of case 0, on a GPU")
     parser.add_argument("--out", type=Path, required=True, help="the JSON file of what was measured")
     options = parser.parse_args()
@@ -275,12 +276,14 @@ def main() -> None:
         raise InputError(f"this measures a GPU or a CPU, and JAX finds {backend}")
     if options.profile and backend != "gpu":
         raise InputError(f"--profile looks at the kernels of a GPU, and JAX finds none, only: {backend}")
+    if options.autotune and not (options.torch and backend == "gpu"):
+        raise InputError("--autotune is of PyTorch on a GPU: it wants --torch, and a GPU that JAX finds")
     chosen = cases(backend)
     only = list(range(len(chosen))) if options.only is None else options.only
     if not set(only) <= set(range(len(chosen))):
         raise InputError(f"--only takes cases from 0 to {len(chosen) - 1}")
-    if (options.plain or options.profile) and 0 not in only:
-        raise InputError("--plain and --profile are of case 0, which --only leaves out")
+    if (options.plain or options.profile or options.autotune) and 0 not in only:
+        raise InputError("--plain, --autotune and --profile are of case 0, which --only leaves out")
     if options.torch:
         import torch_update
 
@@ -293,7 +296,7 @@ def main() -> None:
     for number in only:
         usual = number == 0
         ours(table, chosen[number], sizes, options.plain and usual, options.profile if usual else None)
-        for how, found in peers(chosen[number], sizes, usual) if options.torch else []:
+        for how, found in peers(chosen[number], sizes, usual, options.autotune) if options.torch else []:
             if isinstance(found, str):
                 table.failed(how, chosen[number], found)
             else:

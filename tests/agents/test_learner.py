@@ -9,19 +9,20 @@ import numpy as np
 import optax
 import pytest
 
+from multihorizon.agents import fused_heads
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner, Parameters
 from multihorizon.agents.losses import Bootstrap, Categorical, Priority
-from multihorizon.agents.networks import MLP
+from multihorizon.agents.networks import MLP, Convolve
 from multihorizon.agents.presets import PRESETS, Agent, preset
 from multihorizon.agents.replay import ReplayShape, Rows, Transition
-from multihorizon.discounting import Horizons, single
+from multihorizon.discounting import Horizons, hazard, paper_grid, single
 
 BATCH, ACTIONS, SHAPE = 8, 3, (5,)
 
 
-def learner_of(agent: Agent) -> Learner:
-    return Learner(agent, ACTIONS, SHAPE, MLP)
+def learner_of(agent: Agent, convolve: Convolve = Convolve.PLAIN) -> Learner:
+    return Learner(agent, ACTIONS, SHAPE, MLP, convolve)
 
 
 def batch_of(n_steps: int, seed: int = 0) -> Transition:
@@ -213,3 +214,22 @@ def test_presets_are_the_papers() -> None:
     assert (dqn.optimiser.learning_rate, dqn.optimiser.decay, dqn.optimiser.epsilon) == (2.5e-4, 0.95, 1e-5)
     with pytest.raises(ValueError, match=r"unknown agent 'rainbw'.*did you mean 'rainbow'"):
         preset("rainbw")
+
+
+def test_an_update_with_the_kernel_of_heads_is_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = replace(preset("multi-rainbow"), horizons=paper_grid(hazard.Exponential(0.01), 3, 0.99))
+    sizes: list[int] = []
+
+    def fits(outputs: int, features: int, atoms: int) -> bool:
+        sizes.append(outputs)
+        return (features, atoms) == (128, 51)
+
+    monkeypatch.setattr(fused_heads, "fits", fits)
+    plain, fused = (learner_of(agent, convolve) for convolve in (Convolve.PLAIN, Convolve.FUSED))
+    state, batch = plain.init(jax.random.key(0)), batch_of(agent.n_steps)
+    expected = plain.update(state, batch, jnp.linspace(0.2, 1, BATCH))
+    assert not sizes
+    updated = fused.update(state, batch, jnp.linspace(0.2, 1, BATCH))
+    assert sizes[0] >= 3 * ACTIONS * 51
+    for ours, wanted in zip(jax.tree.leaves(updated), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-6)

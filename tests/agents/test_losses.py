@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multihorizon.agents.losses import Bootstrap, Categorical, Huber, Priority, next_actions, priority
+from multihorizon.agents.losses import Bootstrap, Categorical, Huber, Priority, next_actions, of_action, priority
 from multihorizon.agents.returns import bootstrap_factors, n_step_returns
 
 seeds = st.integers(0, 10_000)
@@ -60,7 +60,7 @@ def test_categorical_losses(seed: int) -> None:
     rng = np.random.default_rng(seed)
     logits, ahead = rng.normal(size=(3, 4, 21)), rng.normal(size=(3, 4, 21))
     returns, bootstraps, chosen = rng.normal(size=3), rng.uniform(size=3), rng.integers(4, size=3)
-    ours = C51.losses(*map(jnp.asarray, (logits, 2, returns, bootstraps, ahead, chosen)))
+    ours = C51.losses(jnp.asarray(logits[:, 2]), C51.target(*map(jnp.asarray, (returns, bootstraps, ahead, chosen))))
     support = np.asarray(C51.support, dtype=float)
     for h in range(3):
         p = np.exp(ahead[h, chosen[h]]) / np.exp(ahead[h, chosen[h]]).sum()
@@ -76,7 +76,7 @@ def test_huber_losses(seed: int) -> None:
     rng = np.random.default_rng(seed)
     q, ahead = 2 * rng.normal(size=(3, 4)), 2 * rng.normal(size=(3, 4))
     returns, bootstraps, chosen = rng.normal(size=3), rng.uniform(size=3), rng.integers(4, size=3)
-    ours = Huber().losses(*map(jnp.asarray, (q, 1, returns, bootstraps, ahead, chosen)))
+    ours = Huber().losses(jnp.asarray(q[:, 1]), Huber().target(*map(jnp.asarray, (returns, bootstraps, ahead, chosen))))
     for h in range(3):
         error = abs(q[h, 1] - (returns[h] + bootstraps[h] * ahead[h, chosen[h]]))
         assert float(ours[h]) == pytest.approx(0.5 * error**2 if error <= 1 else error - 0.5, rel=1e-5, abs=1e-6)
@@ -88,7 +88,8 @@ def test_targets_have_no_gradient(loss: Categorical | Huber) -> None:
     outputs = jax.random.normal(jax.random.key(0), shape), jax.random.normal(jax.random.key(1), shape)
 
     def total(output: jax.Array, ahead: jax.Array) -> jax.Array:
-        return loss.losses(output, jnp.array(0), jnp.ones(2), jnp.full(2, 0.9), ahead, jnp.zeros(2, int)).sum()
+        target = loss.target(jnp.ones(2), jnp.full(2, 0.9), ahead, jnp.zeros(2, int))
+        return loss.losses(of_action(output, jnp.array(0)), target).sum()
 
     own, of_target = jax.grad(total, argnums=(0, 1))(*outputs)
     assert jnp.abs(own).max() > 0

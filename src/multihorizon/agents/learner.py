@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key
 
+from multihorizon.agents import fused_heads
 from multihorizon.agents import replay as replays
 from multihorizon.agents.acting import Acting, acting_weights, choose
-from multihorizon.agents.losses import Priority, next_actions, priority
+from multihorizon.agents.losses import Categorical, Priority, next_actions, of_action, priority
 from multihorizon.agents.networks import Convolve, Network, Torso, cast, make_network
 from multihorizon.agents.presets import Agent
 from multihorizon.agents.replay import Replay, ReplayShape, Transition
@@ -50,7 +51,7 @@ class Learner:
         torso: Torso,
         convolve: Convolve = Convolve.PLAIN,
     ) -> None:
-        self.agent, self.actions = agent, actions
+        self.agent, self.actions, self.convolve = agent, actions, convolve
         self.gammas = jnp.asarray(agent.horizons.gammas, jnp.float32)
         self.acting_weights = jnp.asarray(acting_weights(agent.acting, agent.horizons), jnp.float32)
         self.optimiser = agent.optimiser.make()
@@ -89,18 +90,33 @@ class Learner:
     ) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
         """The loss of each head on one transition, and its value of the action taken."""
         loss = self.agent.loss
-        output = self.network(parameters)(transition.observation)
         ahead = self.network(target)(transition.next_observation)
         choosing = self.values(parameters, transition.next_observation) if self.agent.double_q else loss.values(ahead)
-        losses = loss.losses(
-            output,
-            transition.action,
+        goal = loss.target(
             n_step_returns(transition.rewards, self.gammas),
             bootstrap_factors(self.gammas, transition.steps, transition.terminated),
             ahead,
             next_actions(choosing, self.acting_weights, self.agent.bootstrap),
         )
-        return losses, loss.values(output[:, transition.action, None])[:, 0]
+        return self._losses(self.network(parameters), transition, goal)
+
+    def _losses(
+        self, network: Network, transition: Transition, target: Float[Array, "H *Z"]
+    ) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
+        loss, heads = self.agent.loss, network.heads
+        outputs, width = heads.weight.shape
+        if (
+            self.convolve is Convolve.FUSED
+            and isinstance(loss, Categorical)
+            and fused_heads.fits(outputs, width, loss.atoms)
+        ):
+            features = network.features(transition.observation)
+            losses, probabilities = fused_heads.losses_of_action(
+                self.actions, heads.weight, heads.bias, features, transition.action, target
+            )
+            return losses, probabilities @ loss.support
+        output = of_action(network(transition.observation), transition.action)
+        return loss.losses(output, target), loss.values(output[:, None])[:, 0]
 
     def update(
         self, state: LearnerState, transitions: Transition, importance: Float[Array, " B"]

@@ -20,19 +20,20 @@ class Loss(Protocol):
     def values(self, output: Float[Array, "H A *Z"]) -> Float[Array, "H A"]:
         """Q from the network's output."""
 
-    def losses(
+    def target(
         self,
-        output: Float[Array, "H A *Z"],
-        action: Int[Array, ""],
         returns: Float[Array, " H"],
         bootstraps: Float[Array, " H"],
         next_output: Float[Array, "H A *Z"],
         next_actions: Int[Array, " H"],
-    ) -> Float[Array, " H"]:
-        """Against the target `returns` + `bootstraps` · (value of `next_actions` in `next_output`)."""
+    ) -> Float[Array, "H *Z"]:
+        """`returns` + `bootstraps` · (value of `next_actions` in `next_output`), without a gradient."""
+
+    def losses(self, output: Float[Array, "H *Z"], target: Float[Array, "H *Z"]) -> Float[Array, " H"]:
+        """Of the action taken."""
 
 
-def _taken(output: Float[Array, "H A *Z"], action: Int[Array, ""]) -> Float[Array, "H *Z"]:
+def of_action(output: Float[Array, "H A *Z"], action: Int[Array, ""]) -> Float[Array, "H *Z"]:
     """Of one action. A sum over all, of which the others count nothing, since the gradient of a choice is scattered."""
     is_taken = (jnp.arange(output.shape[1]) == action).reshape(-1, *[1] * (output.ndim - 2))
     return jnp.where(is_taken, output, jnp.zeros((), output.dtype)).sum(axis=1)
@@ -48,17 +49,18 @@ class Huber:
     def values(self, output: Float[Array, "H A"]) -> Float[Array, "H A"]:
         return output
 
-    def losses(
+    def target(
         self,
-        output: Float[Array, "H A"],
-        action: Int[Array, ""],
         returns: Float[Array, " H"],
         bootstraps: Float[Array, " H"],
         next_output: Float[Array, "H A"],
         next_actions: Int[Array, " H"],
     ) -> Float[Array, " H"]:
         ahead = jnp.take_along_axis(next_output, next_actions[:, None], axis=1)[:, 0]
-        error = _taken(output, action) - jax.lax.stop_gradient(returns + bootstraps * ahead)
+        return jax.lax.stop_gradient(returns + bootstraps * ahead)
+
+    def losses(self, output: Float[Array, " H"], target: Float[Array, " H"]) -> Float[Array, " H"]:
+        error = output - target
         size = jnp.abs(error)
         return jnp.where(size <= 1, 0.5 * error**2, size - 0.5)
 
@@ -86,19 +88,18 @@ class Categorical:
     def values(self, output: Float[Array, "H A Z"]) -> Float[Array, "H A"]:
         return jax.nn.softmax(output) @ self.support
 
-    def losses(
+    def target(
         self,
-        output: Float[Array, "H A Z"],
-        action: Int[Array, ""],
         returns: Float[Array, " H"],
         bootstraps: Float[Array, " H"],
         next_output: Float[Array, "H A Z"],
         next_actions: Int[Array, " H"],
-    ) -> Float[Array, " H"]:
+    ) -> Float[Array, "H Z"]:
         ahead = jnp.take_along_axis(next_output, next_actions[:, None, None], axis=1)[:, 0]  # [H Z]
-        target = jax.vmap(self.project)(returns, bootstraps, jax.nn.softmax(ahead))
-        log_probabilities = jax.nn.log_softmax(_taken(output, action))
-        return -jnp.sum(jax.lax.stop_gradient(target) * log_probabilities, axis=-1)
+        return jax.lax.stop_gradient(jax.vmap(self.project)(returns, bootstraps, jax.nn.softmax(ahead)))
+
+    def losses(self, output: Float[Array, "H Z"], target: Float[Array, "H Z"]) -> Float[Array, " H"]:
+        return -jnp.sum(target * jax.nn.log_softmax(output), axis=-1)
 
     def project(
         self, return_: Float[Array, ""], bootstrap: Float[Array, ""], probabilities: Float[Array, " Z"]

@@ -248,10 +248,13 @@ class Network(eqx.Module):
     heads: Dense
     output_shape: tuple[int, ...] = eqx.field(static=True)
 
-    def __call__(self, observation: Array) -> Float[Array, "H A *Z"]:
+    def features(self, observation: Array) -> Float[Array, " F"]:
         dtype = self.heads.weight.dtype
         scale = 1 / 255 if observation.dtype == jnp.uint8 else 1.0
-        features = self.torso(observation.astype(dtype) * jnp.asarray(scale, dtype))
+        return self.torso(observation.astype(dtype) * jnp.asarray(scale, dtype))
+
+    def __call__(self, observation: Array) -> Float[Array, "H A *Z"]:
+        features = self.features(observation)
         outputs = product_in_full(self.heads.weight, features) + self.heads.bias.astype(jnp.float32)
         return outputs[: math.prod(self.output_shape)].reshape(self.output_shape)
 
