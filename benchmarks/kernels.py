@@ -63,7 +63,7 @@ def main() -> None:
     begins = sorted(event["ts"] for event in events if DRAWS in event["name"])
     if not 0 < options.updates < len(begins):
         raise InputError(f"--updates must lie in [1, {len(begins) - 1}] for this profile, got {options.updates}")
-    # Others begin or end a graph, where some wait, for a millisecond and more, while the profiler takes it down.
+    # Where a graph begins or ends, some wait for a millisecond and more while the profiler takes it down.
     gaps_of = np.lib.stride_tricks.sliding_window_view(np.diff(begins), options.updates)
     steadiest = int(np.argmin(np.ptp(gaps_of, axis=1)))
     gaps = gaps_of[steadiest]

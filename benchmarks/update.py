@@ -4,9 +4,9 @@ projection, gradients, Adam, new priorities.
     python benchmarks/update.py --torch --out results/speed/update.json
 
 One thing at a time is changed from 10 heads, 18 actions, one seed and bfloat16 (on a CPU float32). `--plain` adds the
-same with XLA's convolutions, and `--torch` the same work in PyTorch beside each, compiled and on a GPU replayed as a
-CUDA graph (`torch_update.py`; `pip install torch`). `--profile DIR`, on a GPU, writes a trace of some updates and
-prints the kernels that take most of the time.
+same with XLA's convolutions and heads, and `--torch` the same work in PyTorch beside each, compiled and on a GPU
+replayed as a CUDA graph (`torch_update.py`; `pip install torch`), which `--autotune` also tunes for minutes. `--profile
+DIR`, on a GPU, writes a trace of some updates and prints the kernels that take most of the time.
 """
 
 import argparse
@@ -248,7 +248,7 @@ def ours(table: Table, case: dict[str, Any], sizes: Sizes, plain: bool, profile_
     gc.collect()  # a learner holds itself through its compiled methods, and with it the device's memory
     if plain:
         subject = Subject(**case, capacity=sizes.frames, updates=sizes.updates, convolve=Convolve.PLAIN)
-        table.add("ours, with XLA's convolutions", case, microseconds(subject, sizes.times))
+        table.add("ours, with XLA's convolutions and heads", case, microseconds(subject, sizes.times))
         del subject
         gc.collect()
 
@@ -264,7 +264,7 @@ def main() -> None:
     parser.add_argument("--only", type=int, nargs="+", help=ONLY)
     parser.add_argument("--frames", type=int, help="in the replay, if not a million, or on a CPU 50,000")
     parser.add_argument("--updates", type=int, help="in a program, if not 20, or on a CPU one; in training usually 10")
-    parser.add_argument("--plain", action="store_true", help="case 0 with XLA's convolutions too")
+    parser.add_argument("--plain", action="store_true", help="case 0 with XLA's convolutions and heads too")
     parser.add_argument("--torch", action="store_true", help="the same work in PyTorch beside each")
     parser.add_argument("--autotune", action="store_true", help="case 0 in PyTorch autotuned too, which takes minutes")
     parser.add_argument("--profile", type=Path, help="a folder for a trace of case 0, on a GPU")

@@ -12,7 +12,7 @@ import pytest
 from multihorizon.agents import fused_heads
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner, Parameters
-from multihorizon.agents.losses import Bootstrap, Categorical, Priority
+from multihorizon.agents.losses import Bootstrap, Categorical, Huber, Loss, Priority
 from multihorizon.agents.networks import MLP, Convolve
 from multihorizon.agents.presets import PRESETS, Agent, preset
 from multihorizon.agents.replay import ReplayShape, Rows, Transition
@@ -216,20 +216,33 @@ def test_presets_are_the_papers() -> None:
         preset("rainbw")
 
 
-def test_an_update_with_the_kernel_of_heads_is_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = replace(preset("multi-rainbow"), horizons=paper_grid(hazard.Exponential(0.01), 3, 0.99))
-    sizes: list[int] = []
+class Other(Categorical):
+    """A loss of one's own."""
+
+
+@pytest.mark.parametrize(("loss", "outputs"), [(Categorical(), [464]), (Other(), []), (Huber(), [])])
+def test_losses_with_the_kernel_of_heads_are_the_plain_ones(
+    loss: Loss, outputs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the loss is the one that the kernel knows."""
+    agent = replace(preset("multi-rainbow"), horizons=paper_grid(hazard.Exponential(0.01), 3, 0.99), loss=loss)
+    looked_at: list[int] = []
 
     def fits(outputs: int, features: int, atoms: int) -> bool:
-        sizes.append(outputs)
+        looked_at.append(outputs)
         return (features, atoms) == (128, 51)
 
     monkeypatch.setattr(fused_heads, "fits", fits)
-    plain, fused = (learner_of(agent, convolve) for convolve in (Convolve.PLAIN, Convolve.FUSED))
-    state, batch = plain.init(jax.random.key(0)), batch_of(agent.n_steps)
-    expected = plain.update(state, batch, jnp.linspace(0.2, 1, BATCH))
-    assert not sizes
-    updated = fused.update(state, batch, jnp.linspace(0.2, 1, BATCH))
-    assert sizes[0] >= 3 * ACTIONS * 51
-    for ours, wanted in zip(jax.tree.leaves(updated), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-6)
+    batch, found = batch_of(agent.n_steps), []
+    for convolve in (Convolve.PLAIN, Convolve.FUSED):
+        learner = learner_of(agent, convolve)
+        states = jax.vmap(learner.init)(jax.random.split(jax.random.key(0), 2))  # two seeds
+
+        def total(parameters: Parameters, target: Parameters, learner: Learner = learner) -> tuple[jax.Array, object]:
+            told = jax.vmap(learner.transition_losses, (None, None, 0))(parameters, target, batch)
+            return (told[0] * jnp.arange(1.0, 4)).sum(), told
+
+        found.append(jax.jit(jax.vmap(jax.grad(total, has_aux=True)))(states.parameters, states.target))
+    assert looked_at == outputs
+    for ours, wanted in zip(*map(jax.tree.leaves, found), strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-4 * np.abs(ours).max())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from multihorizon.training import compiling
-from multihorizon.training.compiling import IN_ONE_GRAPH, compiled, updates
+from multihorizon.training.compiling import IN_ONE_GRAPH, call, compiled, updates
 
 
 def test_options_that_xla_does_not_know_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,3 +38,10 @@ def test_updates_go_on_from_one_another_with_several_in_a_graph(
     np.testing.assert_allclose(last, held, rtol=1e-6)
     text = str(jax.make_jaxpr(lambda held: updates(one, held, given))(jnp.ones(())))
     assert f"unroll={max(1, min(most, count // 2))}" in text
+
+
+def test_what_is_compiled_may_be_called_inside_another_program() -> None:
+    program = compiled(lambda x: {"twice": 2 * x})
+    assert call(program, 3)["twice"] == 6
+    assert jax.jit(lambda x: call(program, x)["twice"] + 1)(3) == 7
+    assert jax.eval_shape(lambda: call(program, jnp.arange(3.0)))["twice"].shape == (3,)

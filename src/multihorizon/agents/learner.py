@@ -107,7 +107,7 @@ class Learner:
         outputs, width = heads.weight.shape
         if (
             self.convolve is Convolve.FUSED
-            and isinstance(loss, Categorical)
+            and type(loss) is Categorical  # what is made of it may compare otherwise
             and fused_heads.fits(outputs, width, loss.atoms)
         ):
             features = network.features(transition.observation)

@@ -25,7 +25,7 @@ class Convolve(Enum):
 
     PLAIN = "XLA's convolution: fastest on a CPU, except inside compiled loops, where it has no threads"
     PRODUCTS = "patches gathered and one matrix product: fastest in loops on a CPU, and fast everywhere"
-    FUSED = "one kernel of ours for a GPU, where the sizes fit it; products where they do not"
+    FUSED = "kernels of ours for a GPU, and one for the heads, where sizes fit them; products where they do not"
 
 
 def convolve_for(in_loop: bool) -> Convolve:

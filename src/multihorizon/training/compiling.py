@@ -40,6 +40,12 @@ def compiled(function: Callable[..., Any], **arguments: Any) -> Callable[..., An
     return jax.jit(function, compiler_options=_options(jax.default_backend()), **arguments)
 
 
+def call(program: Any, *given: Any) -> Any:
+    """Of something compiled; inside another program, whose options hold for all of it, as a part of that one."""
+    inside = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(given))
+    return (program.__wrapped__ if inside else program)(*given)
+
+
 @cache
 def _options(backend: str) -> dict[str, bool | str] | None:
     options = OPTIONS.get(backend)

@@ -18,7 +18,7 @@ from multihorizon.agents.presets import Agent
 from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.envs.environment import Environment
 from multihorizon.errors import at_least
-from multihorizon.training.compiling import compiled, updates
+from multihorizon.training.compiling import call, compiled, updates
 from multihorizon.training.evaluation import play_episodes
 from multihorizon.training.iterations import (
     MOST_EVALUATION_STEPS,
@@ -78,14 +78,15 @@ class DeviceTrainer:
         self.shape = ReplayShape(
             agent.replay_capacity, environments, shape, environment.observation_dtype, 1, agent.n_steps, agent.batch
         )
+        self._init = compiled(jax.vmap(self._init_one))
         self._run = compiled(self._vmapped, static_argnums=3, donate_argnums=0)
         self._evaluate = compiled(jax.vmap(self._evaluate_one, (0, 0, None)))
 
     def init(self, seed: int) -> Training:
         keys = jax.vmap(jax.random.key)(jnp.arange(seed, seed + self.seeds))
-        return jax.jit(jax.vmap(self._init))(keys)
+        return call(self._init, keys)
 
-    def _init(self, key: Key[Array, ""]) -> Training:
+    def _init_one(self, key: Key[Array, ""]) -> Training:
         network_key, stream_key, key = jax.random.split(key, 3)
         streams = jax.vmap(partial(start_stream, self.environment))(jax.random.split(stream_key, self.environments))
         learner = self.learner.init(network_key)

@@ -23,6 +23,7 @@ from multihorizon.agents.presets import Agent
 from multihorizon.agents.replay import GOES_ON, TERMINATED, TRUNCATED, ReplayShape
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, at_least
+from multihorizon.training.compiling import call, compiled
 from multihorizon.training.count import Count
 from multihorizon.training.iterations import (
     MOST_EVALUATION_STEPS,
@@ -118,6 +119,7 @@ class HostTrainer:
             agent.n_steps,
             agent.batch,
         )
+        self._init = compiled(jax.vmap(self._init_one))
         self.programs = Programs(agent, self.learner, self.shape, self.pace.updates)
 
     def world(self, phase: int, group: int = 0) -> VectorEnvironment:
@@ -134,9 +136,9 @@ class HostTrainer:
 
     def init(self, seed: int) -> Training:
         keys = jax.vmap(jax.random.key)(jnp.arange(seed, seed + self.seeds))
-        return jax.jit(jax.vmap(self._init))(keys)
+        return call(self._init, keys)
 
-    def _init(self, key: Key[Array, ""]) -> Training:
+    def _init_one(self, key: Key[Array, ""]) -> Training:
         network_key, key = jax.random.split(key)
         tally = Tally.none(len(self.agent.horizons))
         return Training(replays.init(self.shape), self.learner.init(network_key), key, tally)
