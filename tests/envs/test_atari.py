@@ -54,7 +54,7 @@ def test_frames_and_rewards_are_those_of_gymnasiums_preprocessing(game: str) -> 
 def test_actions_stick_as_often_as_they_should() -> None:
     """Each of a step's four frames repeats the last action with probability 0.25, so that a new action comes j frames
     late with probability 0.75 · 0.25^j. How late it came is seen in where Breakout's paddle is."""
-    count = 120
+    count = 60
     late = np.zeros(5, int)
     references = [_breakout_after(delay) for delay in range(5)]
     assert len({frame.tobytes() for frame in references[:3]}) == 3
