@@ -56,7 +56,7 @@ def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]
     return valid
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(30, 90))
 def test_samples_are_what_a_list_says(seed: int, n_streams: int, stack: int, n_steps: int, rows: int) -> None:
     rng = np.random.default_rng(seed)
