@@ -7,6 +7,7 @@ set -u
 [ $# -eq 1 ] || { echo "usage: bash benchmarks/gpu.sh FOLDER" >&2; exit 2; }
 out=$1
 here=$(dirname "$0")
+python -c 'import jax' 2>/dev/null || { echo "gpu.sh: this python has no jax; activate the virtual environment" >&2; exit 2; }
 python -c 'import jax, sys; jax.default_backend() == "gpu" or sys.exit("JAX finds no GPU here")' || exit 2
 torch="--torch --autotune"
 python -c 'import torch' 2>/dev/null || { echo "torch is not installed here, so that PyTorch is left out"; torch=; }

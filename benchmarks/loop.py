@@ -23,7 +23,7 @@ import jax
 import numpy as np
 
 from multihorizon.agents.presets import preset
-from multihorizon.errors import InputError, at_least
+from multihorizon.errors import InputError, at_least, one_of
 from multihorizon.files import writable_file, write_json
 from multihorizon.training import memory
 from multihorizon.training.host_loop import TRAINING, HostTrainer
@@ -185,6 +185,9 @@ def main() -> None:
     at_least("--steps", options.steps, 1)
     if options.evaluation_envs is not None:
         at_least("--evaluation-envs", options.evaluation_envs, 1)
+    one_of("--dtype", options.dtype, ["float32", "bfloat16"])
+    for count in options.seeds:
+        at_least("--seeds", count, 1)
     counts = options.envs or [world(f"atari/{options.game}").environments]
     writable_file(options.out)
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"

@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import os
 from collections.abc import Iterable
 from numbers import Real
 
@@ -19,6 +20,11 @@ def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") ->
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     allowed_are = f"{listed_by} lists all {len(names)}" if listed_by else f"allowed: {', '.join(names)}"
     raise InputError(f"unknown {what} '{name}'{hint}; {allowed_are}")
+
+
+def is_on(variable: str) -> bool:
+    """An environment variable that switches something off, as long as it is not misspelt."""
+    return one_of(f"value of {variable}", os.environ.get(variable, "on").lower(), ["on", "off"]) == "on"
 
 
 def positive(name: str, value: float) -> float:

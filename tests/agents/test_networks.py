@@ -15,6 +15,7 @@ from multihorizon.agents.networks import (
     convolve_for,
     make_network,
 )
+from multihorizon.errors import InputError
 
 KEY = jax.random.key(0)
 
@@ -92,6 +93,9 @@ def test_where_each_way_of_convolving_is_used(monkeypatch: pytest.MonkeyPatch) -
     assert convolve_for(in_loop=False) is convolve_for(in_loop=True) is Convolve.FUSED
     monkeypatch.setenv("MULTIHORIZON_KERNELS", "off")
     assert convolve_for(in_loop=False) is convolve_for(in_loop=True) is Convolve.PRODUCTS
+    monkeypatch.setenv("MULTIHORIZON_KERNELS", "of")
+    with pytest.raises(InputError, match="unknown value of MULTIHORIZON_KERNELS 'of'"):
+        convolve_for(in_loop=False)
 
 
 def test_bad_input_is_said_in_words() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from multihorizon.envs.vector import Moves, check_actions
-from multihorizon.errors import InputError, inside, one_of
+from multihorizon.errors import InputError, inside, is_on, one_of
 
 GAMES = """
 AirRaid Alien Amidar Assault Asterix Asteroids Atlantis BankHeist BattleZone BeamRider Berzerk Bowling Boxing Breakout
@@ -50,7 +50,7 @@ def give_way() -> None:
     keep all cores busy: emulators would give way to them too."""
     import jax  # reports, which know the games, do without it
 
-    if hasattr(os, "SCHED_IDLE") and jax.default_backend() != "cpu" and os.environ.get(SWITCH, "on").lower() != "off":
+    if is_on(SWITCH) and hasattr(os, "SCHED_IDLE") and jax.default_backend() != "cpu":
         with suppress(OSError):  # not allowed, or not known; then they share the cores as all threads do
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
