@@ -22,7 +22,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
 # What the tests compile beside the programs of training, which have options of their own, runs once or twice.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 # Each of the processes that share the tests has a core of its own: XLA would otherwise start as many threads as there
 # are cores in each of them, and they would wait for one another.
