@@ -23,7 +23,7 @@ def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") ->
 
 
 def is_on(variable: str) -> bool:
-    """An environment variable that switches something off, as long as it is not misspelt."""
+    """Whether an environment variable leaves on what it could switch off; a misspelt one is refused."""
     return one_of(f"value of {variable}", os.environ.get(variable, "on").lower(), ["on", "off"]) == "on"
 
 

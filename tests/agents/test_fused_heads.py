@@ -12,7 +12,6 @@ from multihorizon.agents.losses import Categorical, of_action
 from multihorizon.agents.networks import product_in_full
 
 SEEDS, BATCH, HEADS, ACTIONS = 2, 5, 3, 4
-SUPPORT = 10  # of the distributions, to both sides
 
 
 def given(features: int, atoms: int, dtype: Any = jnp.float32) -> Any:
@@ -31,7 +30,7 @@ def given(features: int, atoms: int, dtype: Any = jnp.float32) -> Any:
 
 def fused(weight: Any, bias: Any, features: Any, action: Any, target: Any) -> Any:
     losses, probabilities = losses_of_action(ACTIONS, weight, bias, features, action, target)
-    return losses, probabilities @ jnp.linspace(-SUPPORT, SUPPORT, target.shape[1])
+    return losses, probabilities @ Categorical(target.shape[1]).support
 
 
 def plain(weight: Any, bias: Any, features: Any, action: Any, target: Any) -> Any:
