@@ -8,13 +8,15 @@ import jax
 import numpy as np
 import pytest
 
-from multihorizon.agents.presets import Adam, Agent, preset
+from multihorizon.agents.optimisers import Adam
+from multihorizon.agents.presets import Agent, preset
 from multihorizon.agents.replay import FINAL, TERMINATED, TRUNCATED
 from multihorizon.envs.foraging import Foraging
 from multihorizon.training import memory
 from multihorizon.training.device_loop import DeviceTrainer
 from multihorizon.training.evaluation import play_episodes
-from multihorizon.training.iterations import NotFinite, Outcome, Schedule
+from multihorizon.training.guard import Diverged
+from multihorizon.training.iterations import Outcome, Schedule
 from multihorizon.training.run import train
 from multihorizon.training.worlds import world
 
@@ -118,7 +120,7 @@ def test_rewards_are_clipped_in_training_alone() -> None:
 
 
 def test_a_loss_that_is_not_finite_stops_training() -> None:
-    with pytest.raises(NotFinite, match=r"not finite at update \d+") as caught:
+    with pytest.raises(Diverged, match=r"not finite at update \d+") as caught:
         train(trainer_of(small("dqn", optimiser=Adam(1e30, 1e-8)), steps=2_000), 0)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 

@@ -11,7 +11,8 @@ import pytest
 from scripted import ACTIONS, Scripted
 
 from multihorizon.agents.networks import MlpTorso
-from multihorizon.agents.presets import Adam, Agent, preset
+from multihorizon.agents.optimisers import Adam
+from multihorizon.agents.presets import Agent, preset
 from multihorizon.agents.replay import FINAL, GOES_ON, TERMINATED, TRUNCATED
 from multihorizon.training import host_loop, turns
 from multihorizon.training.compiling import IN_ONE_GRAPH

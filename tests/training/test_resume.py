@@ -20,7 +20,8 @@ import pytest
 from scripted import Scripted
 from test_host_loop import TORSO, Long, small, trainer_of
 
-from multihorizon.agents.presets import PRESETS, Adam, preset
+from multihorizon.agents.optimisers import Adam
+from multihorizon.agents.presets import PRESETS, preset
 from multihorizon.cli import main
 from multihorizon.errors import InputError
 from multihorizon.training.checkpoint import Checkpoints

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from multihorizon.errors import InputError
@@ -30,7 +31,10 @@ class Loss(Protocol):
         """`returns` + `bootstraps` · (value of `next_actions` in `next_output`), without a gradient."""
 
     def losses(self, output: Float[Array, "H *Z"], target: Float[Array, "H *Z"]) -> Float[Array, " H"]:
-        """Of the action taken."""
+        """Loss of each head for the action taken."""
+
+    def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
+        """Bounds an untrained network's mean loss where returns lie within ±`largest_returns`."""
 
 
 def of_action(output: Float[Array, "H A *Z"], action: Int[Array, ""]) -> Float[Array, "H *Z"]:
@@ -63,6 +67,9 @@ class Huber:
         error = output - target
         size = jnp.abs(error)
         return jnp.where(size <= 1, 0.5 * error**2, size - 0.5)
+
+    def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
+        return largest_returns
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,10 @@ class Categorical:
 
     def losses(self, output: Float[Array, "H Z"], target: Float[Array, "H Z"]) -> Float[Array, " H"]:
         return -jnp.sum(target * jax.nn.log_softmax(output), axis=-1)
+
+    def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
+        """log Z: the cross-entropy with a uniform distribution, whatever the target."""
+        return np.full(largest_returns.shape, np.log(self.atoms))
 
     def project(
         self, return_: Float[Array, ""], bootstrap: Float[Array, ""], probabilities: Float[Array, " Z"]

@@ -5,42 +5,11 @@ All numbers are the paper's table (Appendix G) or its authors' code. An agent di
 
 from dataclasses import dataclass, replace
 
-import optax
-
 from multihorizon.agents.acting import Acting, Epsilon
 from multihorizon.agents.losses import Bootstrap, Categorical, Huber, Loss, Priority
+from multihorizon.agents.optimisers import Adam, Optimiser, RmsProp
 from multihorizon.discounting import Horizons, hazard, paper_grid, single
-from multihorizon.errors import at_least, inside, one_of, positive
-
-
-@dataclass(frozen=True)
-class Adam:
-    learning_rate: float
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        positive("learning_rate", self.learning_rate)
-        positive("the optimiser's epsilon", self.epsilon)
-
-    def make(self) -> optax.GradientTransformation:
-        return optax.adam(self.learning_rate, eps=self.epsilon)
-
-
-@dataclass(frozen=True)
-class RmsProp:
-    """Centred: gradients are divided by an estimate of their standard deviation."""
-
-    learning_rate: float
-    decay: float
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        positive("learning_rate", self.learning_rate)
-        positive("the optimiser's epsilon", self.epsilon)
-        inside("decay", self.decay, 0, 1)
-
-    def make(self) -> optax.GradientTransformation:
-        return optax.rmsprop(self.learning_rate, decay=self.decay, eps=self.epsilon, centered=True)
+from multihorizon.errors import at_least, one_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +20,7 @@ class Agent:
     horizons: Horizons
     acting: Acting | float
     loss: Loss
-    optimiser: Adam | RmsProp
+    optimiser: Optimiser
     n_steps: int
     priority: Priority
     bootstrap: Bootstrap = Bootstrap.OWN
@@ -78,12 +47,18 @@ DQN = Agent(
     horizons=single(0.99),
     acting=Acting.LARGEST_GAMMA,
     loss=Huber(),
-    optimiser=RmsProp(2.5e-4, decay=0.95, epsilon=1e-5),
+    optimiser=RmsProp(2.5e-4, decay=0.95, epsilon=1e-5, initial_square=1.0),
     n_steps=1,
     priority=Priority.UNIFORM,
 )
-C51 = replace(DQN, name="c51", loss=Categorical(), optimiser=Adam(2.5e-4, epsilon=3.125e-4))
-RAINBOW = replace(C51, name="rainbow", optimiser=Adam(6.25e-5, epsilon=1.5e-4), n_steps=3, priority=Priority.AVERAGED)
+C51 = replace(DQN, name="c51", loss=Categorical(), optimiser=Adam(2.5e-4, epsilon=3.125e-4, epsilon_hat=True))
+RAINBOW = replace(
+    C51,
+    name="rainbow",
+    optimiser=Adam(6.25e-5, epsilon=1.5e-4, epsilon_hat=True),
+    n_steps=3,
+    priority=Priority.AVERAGED,
+)
 
 
 def multi(agent: Agent) -> Agent:

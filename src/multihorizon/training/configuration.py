@@ -15,7 +15,8 @@ from multihorizon import __version__
 from multihorizon.agents.acting import Epsilon
 from multihorizon.agents.losses import Categorical, Huber
 from multihorizon.agents.networks import ConvTorso, MlpTorso
-from multihorizon.agents.presets import Adam, Agent, RmsProp
+from multihorizon.agents.optimisers import Adam, RmsProp
+from multihorizon.agents.presets import Agent
 from multihorizon.discounting import Horizons
 from multihorizon.errors import InputError, at_least
 from multihorizon.training.iterations import Schedule

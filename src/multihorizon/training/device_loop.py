@@ -20,6 +20,7 @@ from multihorizon.envs.environment import Environment
 from multihorizon.errors import at_least
 from multihorizon.training.compiling import call, compiled, updates
 from multihorizon.training.evaluation import play_episodes
+from multihorizon.training.guard import Guard
 from multihorizon.training.iterations import (
     MOST_EVALUATION_STEPS,
     Outcome,
@@ -27,9 +28,7 @@ from multihorizon.training.iterations import (
     Report,
     Schedule,
     Tally,
-    check_finite,
     evaluation_keys,
-    good_copy,
     held_steps,
     mean_loss,
     outcome_of,
@@ -75,6 +74,7 @@ class DeviceTrainer:
         shape = tuple(environment.observation_shape)
         convolve = convolve_for(in_loop=True)
         self.learner = Learner(agent, environment.actions, shape, torso, convolve)
+        self.guard = Guard(self.learner)
         self.shape = ReplayShape(
             agent.replay_capacity, environments, shape, environment.observation_dtype, 1, agent.n_steps, agent.batch
         )
@@ -103,14 +103,14 @@ class DeviceTrainer:
         first_update = self.pace.updates_before(learns_from)
         tally, episodes = jax.vmap(lambda _: self._nothing(first_update))(jnp.arange(self.seeds))
         training = training._replace(tally=tally, episodes=episodes)
+        self.guard.begin(training)
         piece = max(1, self.cycles // 20)
         while cycle < last:
             learning = cycle >= learns_from
             count = min(piece, (last if learning else min(last, learns_from)) - cycle)
-            good = good_copy(training.learner.parameters)
             started = time.perf_counter()
             training = self._run(training, jnp.asarray(cycle), jnp.asarray(count), learning)
-            check_finite(training.tally, training.learner.parameters, good)  # waits for the device
+            self.guard.check(training)  # waits for the device
             took = time.perf_counter() - started
             cycle += count
             piece = max(1, round(count * min(2.0, SECONDS_BETWEEN_REPORTS / took)))

@@ -25,6 +25,7 @@ from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, at_least
 from multihorizon.training.compiling import call, compiled
 from multihorizon.training.count import Count
+from multihorizon.training.guard import Guard
 from multihorizon.training.iterations import (
     MOST_EVALUATION_STEPS,
     Outcome,
@@ -32,9 +33,7 @@ from multihorizon.training.iterations import (
     Report,
     Schedule,
     Tally,
-    check_finite,
     evaluation_keys,
-    good_copy,
     held_steps,
     mean_loss,
     outcome_of,
@@ -109,6 +108,7 @@ class HostTrainer:
         observed = (*self.frame_shape[:-1], self.frame_shape[-1] * world.stack)
         convolve = convolve_for(in_loop=seeds > 1)
         self.learner = Learner(agent, world.actions, observed, torso, convolve)
+        self.guard = Guard(self.learner)
         self.learns_at_once = jax.default_backend() != "cpu"  # in a loop XLA's convolutions have no threads there
         self.shape = ReplayShape(
             agent.replay_capacity,
@@ -164,7 +164,7 @@ class HostTrainer:
         training, streams, count = self._under_way(training, iteration, seed, step)
         for group in range(self.groups):
             self._send(group, streams[group])
-        good = good_copy(training.learner.parameters)
+        self.guard.begin(training)
         reported, reported_turn = time.perf_counter(), 0
         for turn in range(turns):
             group, is_last = turn % self.groups, turn + self.groups >= turns
@@ -181,13 +181,12 @@ class HostTrainer:
                 self._send(group, streams[group])
             now = time.perf_counter()
             if now - reported > SECONDS_BETWEEN_REPORTS:
-                check_finite(training.tally, training.learner.parameters, good)
-                good = good_copy(training.learner.parameters)
+                self.guard.check(training)
                 speed = (turn + 1 - reported_turn) * self.at_once * self.seeds / (now - reported)
                 epsilon = float(self.agent.epsilon.at(step, self.agent.warm_up_steps))
                 report(Progress(step, ratios(count.returns, count.ended), mean_loss(training.tally), epsilon, speed))
                 reported, reported_turn = now, turn + 1
-        check_finite(training.tally, training.learner.parameters, good)
+        self.guard.check(training)
         self._running = None if ends else Running(iteration + 1, streams, count)
         return training, count
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Float, Int, Key
 
 from multihorizon.agents.learner import Learner, Metrics
 from multihorizon.agents.presets import Agent
@@ -83,12 +83,14 @@ class Tally(NamedTuple):
     updates: Int[Array, ""]
     losses: Float[Array, " H"]  # sums over updates
     values: Float[Array, " H"]
+    opening: Float[Array, " H"]  # losses of the first update
     bad: Int[Array, ""]  # the first update whose loss was not finite; -1: none
 
     @staticmethod
     def none(heads: int, first: int = 0) -> "Tally":
         none = jnp.zeros((), jnp.int32)
-        return Tally(none + first, none, jnp.zeros(heads), jnp.zeros(heads), none - 1)
+        zeros = jnp.zeros(heads)
+        return Tally(none + first, none, zeros, zeros, zeros, none - 1)
 
     @property
     def next_update(self) -> Int[Array, ""]:
@@ -97,7 +99,9 @@ class Tally(NamedTuple):
     def add(self, metrics: Metrics) -> "Tally":
         fails = ~jnp.all(jnp.isfinite(metrics.losses)) & (self.bad < 0)
         bad = jnp.where(fails, self.next_update, self.bad)
-        return Tally(self.first, self.updates + 1, self.losses + metrics.losses, self.values + metrics.values, bad)
+        opening = jnp.where(self.updates == 0, metrics.losses, self.opening)
+        losses, values = self.losses + metrics.losses, self.values + metrics.values
+        return Tally(self.first, self.updates + 1, losses, values, opening, bad)
 
 
 @dataclass(frozen=True)
@@ -165,34 +169,6 @@ def evaluation_keys(seed: int, seeds: int, iteration: int) -> Key[Array, " S"]:
         return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), EVALUATION_KEYS), iteration)
 
     return jax.vmap(one)(jnp.arange(seed, seed + seeds))
-
-
-class NotFinite(InputError):
-    """A loss or a weight was NaN or infinite; `parameters` are the last that were seen to be good."""
-
-    def __init__(self, what: str, update: int, parameters: PyTree[Array]) -> None:
-        super().__init__(f"{what} not finite at update {update}, so training stopped; try a smaller learning rate")
-        self.parameters = parameters
-
-
-def check_finite(tally: Tally, parameters: PyTree[Array], good: PyTree[Array]) -> None:
-    """Of an iteration so far. Its last update may have spoilt the weights without a loss that shows it."""
-    bad = np.asarray(tally.bad)
-    if np.any(bad >= 0):
-        raise NotFinite("the loss is", int(bad[bad >= 0].min()), good)
-    if not _finite(parameters):
-        raise NotFinite("weights are", int(np.max(np.asarray(tally.first) + np.asarray(tally.updates))) - 1, good)
-
-
-@jax.jit
-def _finite(parameters: PyTree[Array]) -> Bool[Array, ""]:
-    return jnp.all(jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(parameters)]))
-
-
-@jax.jit
-def good_copy(parameters: PyTree[Array]) -> PyTree[Array]:
-    """To fall back on, where the state itself is given up."""
-    return jax.tree.map(jnp.copy, parameters)
 
 
 def held_steps(replay: Replay) -> int:

@@ -12,7 +12,8 @@ from multihorizon.errors import InputError
 from multihorizon.files import writable_folder
 from multihorizon.training.checkpoint import Checkpoints
 from multihorizon.training.configuration import Configuration
-from multihorizon.training.iterations import NotFinite, Outcome, Report, Trainer
+from multihorizon.training.guard import Diverged
+from multihorizon.training.iterations import Outcome, Report, Trainer
 from multihorizon.training.records import CHECKPOINTS, LATEST, Records, read_metrics
 
 Warn = Callable[[str], None]
@@ -83,7 +84,7 @@ def record(
             last = state
     except KeyboardInterrupt:
         raise KeyboardInterrupt(left_behind(folder, checkpointed, trainer.whole_every)) from None
-    except NotFinite as problem:
+    except Diverged as problem:
         kept = records.weights(problem.parameters, "-last-good")
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
     with _writing(folder):

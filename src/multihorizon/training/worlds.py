@@ -10,7 +10,8 @@ import jax
 from multihorizon.agents.acting import Epsilon
 from multihorizon.agents.losses import Categorical
 from multihorizon.agents.networks import MLP, NATURE, SMALL, ConvTorso, MlpTorso
-from multihorizon.agents.presets import Adam, Agent
+from multihorizon.agents.optimisers import Adam
+from multihorizon.agents.presets import Agent
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs import atari, foraging, minatar, pathworld
 from multihorizon.envs.environment import Environment

@@ -1,0 +1,85 @@
+"""Stops training that has gone wrong, and keeps the last good weights."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PyTree
+
+from multihorizon.agents.learner import Learner
+from multihorizon.errors import InputError
+
+FACTOR = 3  # a mean loss this many times an untrained network's is divergence
+LEAST_UPDATES = 100  # fewer updates say little about the mean
+
+
+class Diverged(InputError):
+    """Training went wrong. `parameters` are the last weights that passed the check."""
+
+    def __init__(self, problem: str, parameters: PyTree[Array]) -> None:
+        super().__init__(f"{problem}, so training stopped")
+        self.parameters = parameters
+
+
+class Guard:
+    """Checks the training state at every report.
+
+    Training stops when a loss or a weight is not finite. It also stops when a head's mean loss since the last check is
+    far above that of an untrained network: values that diverge show there long before they overflow. The reference is
+    the larger of the loss function's own bound and the loss of the first update.
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self._loss, self._gammas = learner.agent.loss, np.asarray(learner.agent.horizons.gammas)
+        self._opening: Any = None  # losses [S H] of the first update
+
+    def begin(self, training: Any) -> None:
+        """Starts an iteration, whose tally is empty."""
+        self._updates, self._losses = 0, np.zeros_like(np.asarray(training.tally.losses))
+        self._good = good_copy(training.learner.parameters)
+
+    def check(self, training: Any) -> None:
+        """Raises `Diverged`, or remembers the present weights as good."""
+        tally = training.tally
+        bad = np.asarray(tally.bad)
+        if np.any(bad >= 0):
+            raise Diverged(f"the loss is not finite at update {bad[bad >= 0].min()}", self._good)
+        first, updates = int(np.max(tally.first)), int(np.max(tally.updates))
+        if not _finite(training.learner.parameters):
+            raise Diverged(f"weights are not finite at update {first + updates - 1}", self._good)
+        if updates - self._updates >= LEAST_UPDATES:
+            losses = np.asarray(tally.losses, float)
+            means = (losses - self._losses) / (updates - self._updates)  # [S H]
+            if self._opening is None:
+                self._opening = np.asarray(tally.opening, float)
+            self._check_means(means, training.replay.rewards, first + self._updates, first + updates)
+            self._updates, self._losses = updates, losses
+        self._good = good_copy(training.learner.parameters)
+
+    def _check_means(self, means: Float[np.ndarray, "S H"], rewards: Array, first: int, last: int) -> None:
+        largest_returns = float(_largest(rewards)) / (1 - self._gammas)
+        untrained = np.maximum(self._loss.untrained(largest_returns), self._opening)
+        if np.any(means > FACTOR * untrained):
+            seed, head = np.unravel_index(np.argmax(means / untrained), means.shape)
+            raise Diverged(
+                f"training has diverged: the mean loss of updates {first:,} to {last - 1:,} is {means[seed, head]:.3g} "
+                f"(γ = {self._gammas[head]:.4g}), where an untrained network's is at most {untrained[seed, head]:.3g}",
+                self._good,
+            )
+
+
+@jax.jit
+def _largest(rewards: Array) -> Float[Array, ""]:
+    return jnp.abs(rewards).max()
+
+
+@jax.jit
+def _finite(parameters: PyTree[Array]) -> Bool[Array, ""]:
+    return jnp.all(jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(parameters)]))
+
+
+@jax.jit
+def good_copy(parameters: PyTree[Array]) -> PyTree[Array]:
+    """A copy that survives when the training state is donated."""
+    return jax.tree.map(jnp.copy, parameters)

@@ -1,0 +1,59 @@
+"""The reference's optimisers, against TensorFlow 1's formulas written for one number."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Float
+
+from multihorizon.agents.optimisers import Adam, Optimiser, RmsProp
+
+GRADIENTS = np.random.default_rng(0).normal(scale=1e-4, size=400)
+
+
+def changes(optimiser: Optimiser, gradients: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    made = optimiser.make()
+    state, out = made.init(jnp.zeros(())), []
+    for gradient in gradients:
+        change, state = made.update(jnp.float32(gradient), state, jnp.zeros(()))
+        out.append(float(change))
+    return np.array(out)
+
+
+def tensorflow_adam(rate: float, epsilon: float) -> Float[np.ndarray, " n"]:
+    """tf.train.AdamOptimizer: lr_t = lr √(1 - β₂ᵗ) / (1 - β₁ᵗ), Δ = -lr_t m / (√v + ε)."""
+    m = v = 0.0
+    out = []
+    for t, g in enumerate(GRADIENTS, 1):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        out.append(-rate * math.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (math.sqrt(v) + epsilon))
+    return np.array(out)
+
+
+def tensorflow_rmsprop(rate: float, decay: float, epsilon: float) -> Float[np.ndarray, " n"]:
+    """tf.train.RMSPropOptimizer(centered=True), whose `rms` slot starts at 1."""
+    mean, square = 0.0, 1.0
+    out = []
+    for g in GRADIENTS:
+        mean, square = decay * mean + (1 - decay) * g, decay * square + (1 - decay) * g * g
+        out.append(-rate * g / math.sqrt(square - mean * mean + epsilon))
+    return np.array(out)
+
+
+def test_adam_with_epsilon_hat_is_tensorflows() -> None:
+    ours = changes(Adam(6.25e-5, 1.5e-4, epsilon_hat=True), GRADIENTS)
+    np.testing.assert_allclose(ours, tensorflow_adam(6.25e-5, 1.5e-4), rtol=2e-4)
+
+
+def test_rmsprop_that_starts_at_one_is_tensorflows() -> None:
+    ours = changes(RmsProp(2.5e-4, 0.95, 1e-5, initial_square=1.0), GRADIENTS)
+    np.testing.assert_allclose(ours, tensorflow_rmsprop(2.5e-4, 0.95, 1e-5), rtol=1e-3)
+
+
+@pytest.mark.parametrize(("update", "times"), [(1, 32), (100, 3.2), (1_000, 1.26)])
+def test_where_adams_epsilon_lies_matters_early(update: int, times: float) -> None:
+    """For gradients far below ε the usual Adam's steps are 1/√(1 - β₂ᵗ) times TensorFlow's."""
+    gradients = np.full(update, 1e-9)
+    usual, hat = (changes(Adam(1.0, 1.5e-4, epsilon_hat=hat), gradients)[-1] for hat in (False, True))
+    assert usual / hat == pytest.approx(times, rel=0.02)

@@ -1,0 +1,114 @@
+"""Training that goes wrong is stopped early, and its last good weights are kept."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_host_loop import small, trainer_of
+
+from multihorizon.agents.learner import Learner
+from multihorizon.agents.networks import MlpTorso
+from multihorizon.agents.optimisers import Adam
+from multihorizon.agents.presets import preset
+from multihorizon.training.guard import LEAST_UPDATES, Diverged, Guard
+from multihorizon.training.iterations import Tally
+from multihorizon.training.run import train
+
+
+class FakeReplay(NamedTuple):
+    rewards: Any
+
+
+class FakeLearner(NamedTuple):
+    parameters: Any
+
+
+class FakeTraining(NamedTuple):
+    """What a guard reads of a training state with one seed."""
+
+    tally: Tally
+    learner: FakeLearner
+    replay: FakeReplay
+
+
+def state(updates: int, loss: float, parameter: float = 1.0, reward: float = 1.0, opening: float = 1.0) -> FakeTraining:
+    """After so many updates of one head, each with this loss."""
+    zero, sums = jnp.zeros(1, jnp.int32), jnp.full((1, 1), loss * updates)
+    tally = Tally(zero + 500, zero + updates, sums, jnp.zeros((1, 1)), jnp.full((1, 1), opening), zero - 1)
+    return FakeTraining(tally, FakeLearner({"w": jnp.full(1, parameter)}), FakeReplay(jnp.full((1, 4), reward)))
+
+
+def guard(agent: str) -> Guard:
+    made = Guard(Learner(preset(agent), 2, (3,), MlpTorso((4,))))
+    made.begin(state(0, 0.0))
+    return made
+
+
+def test_a_categorical_loss_of_38_stops_training_with_the_last_good_weights() -> None:
+    """log 51 = 3.93 is an untrained network's; 38 was the first sign of a divergence that was infinite much later."""
+    watch = guard("rainbow")
+    watch.check(state(1_000, 3.9))
+    after = state(2_000, (3.9 + 38.0) / 2, parameter=2.0)  # the mean of the second thousand is 38
+    with pytest.raises(Diverged, match=r"updates 1,500 to 2,499 is 38 .*untrained network's is at most 3.93") as caught:
+        watch.check(after)
+    assert "learning rate" not in str(caught.value)
+    assert caught.value.parameters["w"][0] == 1.0
+
+
+def test_usual_losses_pass() -> None:
+    watch = guard("rainbow")
+    for updates in range(LEAST_UPDATES, 10 * LEAST_UPDATES, LEAST_UPDATES):
+        watch.check(state(updates, 3.93))
+
+
+def test_few_updates_are_not_judged() -> None:
+    guard("rainbow").check(state(LEAST_UPDATES - 1, 1e6))
+
+
+def test_a_huber_loss_is_held_to_the_largest_return_that_rewards_allow() -> None:
+    """Rewards of 1 and γ = 0.99 allow returns of 100."""
+    watch = guard("dqn")
+    watch.check(state(200, 0.01))
+    watch.check(state(400, 100.0))
+    with pytest.raises(Diverged, match="at most 100"):
+        watch.check(state(600, 1_000.0))
+    guard("dqn").check(state(200, 1_000.0, reward=10.0))
+
+
+def test_a_network_whose_loss_began_large_is_held_to_that() -> None:
+    """Observations that are not scaled make large losses at first."""
+    watch = guard("rainbow")
+    watch.check(state(200, 50.0, opening=60.0))
+    watch.check(state(400, 45.0, opening=1.0))
+
+
+def test_a_learning_rate_that_diverges_is_noticed_while_losses_are_finite() -> None:
+    trainer = trainer_of(small("rainbow", optimiser=Adam(100.0, 1e-8)), steps=2_000)
+    with pytest.raises(Diverged, match="mean loss of updates") as caught:
+        train(trainer, 0)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
+
+
+def test_a_loss_that_is_not_finite_stops_training() -> None:
+    with pytest.raises(Diverged, match=r"not finite at update \d+") as caught:
+        train(trainer_of(small("dqn", optimiser=Adam(1e30, 1e-8)), steps=2_000), 0)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
+
+
+def test_weights_that_an_iterations_last_update_spoils_are_not_handed_on() -> None:
+    """Its loss was finite still."""
+    trainer = trainer_of(small(), steps=124)
+    programs = trainer.programs
+    learn = programs.learn_one
+
+    def spoils(training: Any) -> Any:
+        training = learn(training)
+        spoilt = jax.tree.map(lambda leaf: leaf * jnp.nan, training.learner.parameters)
+        return training._replace(learner=training.learner._replace(parameters=spoilt))
+
+    programs.learn_one = spoils
+    with pytest.raises(Diverged, match="weights are not finite at update 0") as caught:
+        train(trainer, 0)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
