@@ -1,6 +1,7 @@
 # Two commands do everything on a machine that has Python 3.11 or newer and make:
 #   make reproduce   the paper's experiments, in tables and figures
 #   make test        the whole test suite
+# `make test-gpu` tests what runs on a GPU, where there is one.
 # `make lint` checks style, types and layers; `make figures` draws the figures of the documentation anew.
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-.PHONY: reproduce test lint figures clean
+.PHONY: reproduce test test-gpu lint figures clean
 
 reproduce: $(VENV)/.installed
 	@echo "Pathworld: the paper's tables beside ours, and its figures ..."
@@ -29,6 +30,10 @@ reproduce: $(VENV)/.installed
 test: $(VENV)/.installed-dev
 	@echo "Running the tests ..."
 	@$(BIN)/python -m pytest
+
+test-gpu: $(VENV)/.installed-dev
+	@echo "Running the tests that need a GPU ..."
+	@$(BIN)/python -m pytest -o addopts="-q -rs --durations=5" tests_gpu
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -93,7 +93,9 @@ def draws_of(replay: Replay, indices: Any) -> torch.Tensor:
 
 def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
     """Prints how far the two are apart, and says whether that is little enough."""
-    learning = replace(preset("multi-rainbow"), compute_dtype=dtype)
+    preset_ = preset("multi-rainbow")
+    optimiser = replace(preset_.optimiser, epsilon_hat=False)  # PyTorch's Adam has no such option
+    learning = replace(preset_, compute_dtype=dtype, optimiser=optimiser)
     learner = Learner(learning, ACTIONS, (84, 84, STACK), NATURE)
     shape = ReplayShape(FRAMES, STREAMS, (84, 84, 1), "uint8", STACK, learning.n_steps, BATCH)
     subject = Subject(len(learning.horizons), ACTIONS, dtype, FRAMES, convolve, adam, device, seeds=SEEDS)

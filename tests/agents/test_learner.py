@@ -12,7 +12,7 @@ from multihorizon.agents import fused_heads
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner, Parameters
 from multihorizon.agents.losses import Bootstrap, Categorical, Huber, Loss, Priority
-from multihorizon.agents.networks import MLP, Convolve
+from multihorizon.agents.networks import MLP, NATURE, Convolve, Torso
 from multihorizon.agents.presets import PRESETS, Agent, preset
 from multihorizon.agents.replay import ReplayShape, Rows, Transition
 from multihorizon.discounting import Horizons, hazard, paper_grid, single
@@ -246,3 +246,14 @@ def test_losses_with_the_kernel_of_heads_are_the_plain_ones(
     assert looked_at == outputs
     for ours, wanted in zip(*map(jax.tree.leaves, found), strict=True):
         np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-4 * np.abs(ours).max())
+
+
+def test_an_update_names_the_kernels_that_it_uses() -> None:
+    def kernels(heads: int, torso: Torso, convolve: Convolve) -> list[str]:
+        horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
+        return Learner(replace(preset("rainbow"), horizons=horizons), 18, (84, 84, 4), torso, convolve).kernels
+
+    assert kernels(10, NATURE, Convolve.FUSED) == ["convolutions", "heads", "replay"]
+    assert kernels(1, NATURE, Convolve.FUSED) == ["convolutions", "replay"]
+    assert kernels(1, MLP, Convolve.FUSED) == ["replay"]
+    assert kernels(10, NATURE, Convolve.PLAIN) == []

@@ -1,3 +1,5 @@
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ from multihorizon.agents.networks import (
     SMALL,
     Convolution,
     Convolve,
+    Initial,
     Network,
     cast,
     convolve_for,
@@ -105,3 +108,17 @@ def test_bad_input_is_said_in_words() -> None:
         make_network(KEY, lambda key, shape, convolve: eqx.nn.Identity(), (4, 4), (1, 2))
     with pytest.raises(ValueError, match="the torso cannot take observations"):
         make_network(KEY, lambda key, shape, convolve: eqx.nn.Linear(3, 2, key=key), (4,), (1, 2))
+
+
+def test_dqns_weights_start_within_xaviers_bounds() -> None:
+    """slim's default initialiser, layer by layer; a head is a layer of its own there."""
+    network = make_network(jax.random.key(0), NATURE, (84, 84, 4), (10, 18), initial=Initial.XAVIER)
+    first, second, third = network.torso.layers
+    for weight, fans in (
+        (first.weight, 8 * 8 * 4 + 8 * 8 * 32),
+        (second.weight, 4 * 4 * 32 + 4 * 4 * 64),
+        (third.weight, 3 * 3 * 64 + 3 * 3 * 64),
+        (network.torso.hidden.weight, 7_744 + 512),
+        (network.heads.weight, 512 + 18),
+    ):
+        assert float(jnp.abs(weight).max()) == pytest.approx(math.sqrt(6 / fans), rel=0.01)

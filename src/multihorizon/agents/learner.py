@@ -12,7 +12,7 @@ from multihorizon.agents import fused_heads
 from multihorizon.agents import replay as replays
 from multihorizon.agents.acting import Acting, acting_weights, choose
 from multihorizon.agents.losses import Categorical, Priority, next_actions, of_action, priority
-from multihorizon.agents.networks import Convolve, Network, Torso, cast, make_network
+from multihorizon.agents.networks import Convolve, Network, Torso, cast, fuses_convolutions, make_network
 from multihorizon.agents.presets import Agent
 from multihorizon.agents.replay import Replay, ReplayShape, Transition
 from multihorizon.agents.returns import bootstrap_factors, n_step_returns
@@ -57,7 +57,7 @@ class Learner:
         self.optimiser = agent.optimiser.make()
         self.dtype = jnp.dtype(agent.compute_dtype)
         output_shape = agent.loss.output_shape(len(agent.horizons), actions)
-        self._make = lambda key: make_network(key, torso, observation_shape, output_shape, convolve)
+        self._make = lambda key: make_network(key, torso, observation_shape, output_shape, convolve, agent.initial)
         parameters, self._rest = eqx.partition(self._make(jax.random.key(0)), eqx.is_inexact_array)
         named, self._structure = jax.tree_util.tree_flatten_with_path(parameters)
         self._names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in named]
@@ -104,12 +104,7 @@ class Learner:
         self, network: Network, transition: Transition, target: Float[Array, "H *Z"]
     ) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
         loss, heads = self.agent.loss, network.heads
-        outputs, width = heads.weight.shape
-        if (
-            self.convolve is Convolve.FUSED
-            and type(loss) is Categorical  # what is made of it may compare otherwise
-            and fused_heads.fits(outputs, width, loss.atoms)
-        ):
+        if isinstance(loss, Categorical) and self._fuses_heads(heads.weight.shape):
             features = network.features(transition.observation)
             losses, probabilities = fused_heads.losses_of_action(
                 self.actions, heads.weight, heads.bias, features, transition.action, target
@@ -117,6 +112,22 @@ class Learner:
             return losses, probabilities @ loss.support
         output = of_action(network(transition.observation), transition.action)
         return loss.losses(output, target), loss.values(output[:, None])[:, 0]
+
+    def _fuses_heads(self, weight_shape: tuple[int, ...]) -> bool:
+        loss = self.agent.loss
+        if self.convolve is not Convolve.FUSED or type(loss) is not Categorical:  # a subclass may compare otherwise
+            return False
+        outputs, features = weight_shape
+        return fused_heads.fits(outputs, features, loss.atoms)
+
+    @property
+    def kernels(self) -> list[str]:
+        """Names of the GPU kernels that an update uses."""
+        if self.convolve is not Convolve.FUSED:
+            return []
+        network = eqx.filter_eval_shape(self._make, jax.random.key(0))
+        fused = {"convolutions": fuses_convolutions(network), "heads": self._fuses_heads(network.heads.weight.shape)}
+        return [name for name, in_use in (fused | {"replay": True}).items() if in_use]
 
     def update(
         self, state: LearnerState, transitions: Transition, importance: Float[Array, " B"]

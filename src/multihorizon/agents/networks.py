@@ -34,10 +34,20 @@ def convolve_for(in_loop: bool) -> Convolve:
     return Convolve.PLAIN if jax.default_backend() == "cpu" and not in_loop else Convolve.PRODUCTS
 
 
+class Initial(Enum):
+    """How weights are drawn; biases start at 0."""
+
+    FAN_IN = "uniform with variance 1/√3 over the fan-in: the reference's C51 and Rainbow"
+    XAVIER = "uniform within √(6 / (fan-in + fan-out)) (Glorot & Bengio, 2010): the reference's DQN"
+
+
 def _uniform(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
-    fan_in = np.prod(shape[:-1])  # all axes but the output's
-    bound = np.sqrt(np.sqrt(3) / fan_in)  # a variance of 1/√3 over the fan-in, as in the original code
+    bound = _bound(math.prod(shape[:-1]))  # all axes but the output's
     return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
+
+
+def _bound(fan_in: int) -> float:
+    return math.sqrt(math.sqrt(3) / fan_in)
 
 
 class Dense(eqx.Module):
@@ -265,8 +275,9 @@ def make_network(
     observation_shape: tuple[int, ...],
     output_shape: tuple[int, ...],
     convolve: Convolve = Convolve.PLAIN,
+    initial: Initial = Initial.FAN_IN,
 ) -> Network:
-    """`output_shape` is (H, A) or (H, A, Z)."""
+    """`output_shape` is (H, A) or (H, A, Z). `initial` draws the heads and those layers of a torso that are ours."""
     torso_key, head_key = jax.random.split(key)
     made = torso(torso_key, observation_shape, convolve)
     call: Any = made
@@ -279,7 +290,35 @@ def make_network(
     if len(features.shape) != 1:
         raise InputError(f"a torso must give a vector of features, but gives shape {list(features.shape)}")
     outputs = -(-math.prod(output_shape) // LANES) * LANES
-    return Network(made, Dense(head_key, features.shape[0], outputs), output_shape)
+    heads = Dense(head_key, features.shape[0], outputs)
+    if initial is Initial.XAVIER:
+        made, heads = _as_xavier(made), _scaled(heads, features.shape[0], math.prod(output_shape[1:]))
+    return Network(made, heads, output_shape)
+
+
+def _as_xavier(torso: eqx.Module) -> eqx.Module:
+    """The same draws, within Xavier's bounds."""
+
+    def scaled(layer: Any) -> Any:
+        if isinstance(layer, Convolution):
+            size, _, inputs, outputs = layer.weight.shape
+            return _scaled(layer, size * size * inputs, size * size * outputs)
+        if isinstance(layer, Dense):
+            return _scaled(layer, layer.weight.shape[1], layer.weight.shape[0])
+        return layer
+
+    return jax.tree.map(scaled, torso, is_leaf=lambda node: isinstance(node, Convolution | Dense))
+
+
+def _scaled(layer: Any, fan_in: int, fan_out: int) -> Any:
+    ratio = math.sqrt(6 / (fan_in + fan_out)) / _bound(fan_in)
+    return eqx.tree_at(lambda layer: layer.weight, layer, layer.weight * ratio)
+
+
+def fuses_convolutions(network: Network) -> bool:
+    """Whether any convolution of a network uses a kernel of ours."""
+    layers = jax.tree.leaves(network, is_leaf=lambda node: isinstance(node, Convolution))
+    return any(isinstance(layer, Convolution) and fused_convolution.fits(layer.weight.shape) for layer in layers)
 
 
 def cast(network: Any, dtype: Any) -> Any:

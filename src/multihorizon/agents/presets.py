@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from multihorizon.agents.acting import Acting, Epsilon
 from multihorizon.agents.losses import Bootstrap, Categorical, Huber, Loss, Priority
+from multihorizon.agents.networks import Initial
 from multihorizon.agents.optimisers import Adam, Optimiser, RmsProp
 from multihorizon.discounting import Horizons, hazard, paper_grid, single
 from multihorizon.errors import at_least, one_of
@@ -33,6 +34,7 @@ class Agent:
     epsilon: Epsilon = Epsilon()
     clip_rewards: bool = True
     compute_dtype: str = "float32"
+    initial: Initial = Initial.FAN_IN
 
     def __post_init__(self) -> None:
         for name in ("n_steps", "batch", "update_period_steps", "target_period_steps"):
@@ -50,8 +52,15 @@ DQN = Agent(
     optimiser=RmsProp(2.5e-4, decay=0.95, epsilon=1e-5, initial_square=1.0),
     n_steps=1,
     priority=Priority.UNIFORM,
+    initial=Initial.XAVIER,
 )
-C51 = replace(DQN, name="c51", loss=Categorical(), optimiser=Adam(2.5e-4, epsilon=3.125e-4, epsilon_hat=True))
+C51 = replace(
+    DQN,
+    name="c51",
+    loss=Categorical(),
+    initial=Initial.FAN_IN,
+    optimiser=Adam(2.5e-4, epsilon=3.125e-4, epsilon_hat=True),
+)
 RAINBOW = replace(
     C51,
     name="rainbow",

@@ -70,6 +70,9 @@ def go(configuration: "Configuration", folder: Path, as_json: bool) -> None:
         if not as_json:
             many = f"{counted(seeds, 'seed')} of {steps:,} steps"
             show(f"{name} in {configuration.environment}, {many}, on {device_name()}; {said}")
+            kernels = ", ".join(trainer.learner.kernels) or "none"
+            count = counted(configuration.environments, "environment")
+            show(f"{configuration.agent.compute_dtype}, {count} per seed, GPU kernels: {kernels}")
 
         def keep(outcome: "Outcome") -> None:
             last[:] = [outcome]

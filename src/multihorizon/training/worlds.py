@@ -123,18 +123,23 @@ ON_DEVICE = {
 # evaluation, where all of them have to finish what they begin.
 ATARI_ENVIRONMENTS = {"gpu": (80, 40), "cpu": (8, 10)}
 
+# On a GPU bfloat16 is twice as fast as float32, and all results in Atari were made with it.
+ATARI_SETTINGS: dict[str, dict[str, Any]] = {"gpu": {"compute_dtype": "bfloat16"}, "cpu": {}}
+
 
 def world(name: str) -> World:
     """pathworld or foraging, either with /hazard, minatar/GAME, atari/GAME, or gym/ID of any that Gymnasium knows."""
     family, _, which = name.partition("/")
     if family == "atari":
         one_of("Atari game", which, atari.GAMES, "multihorizon games")
-        training, evaluation = ATARI_ENVIRONMENTS.get(jax.default_backend(), ATARI_ENVIRONMENTS["cpu"])
+        device = "gpu" if jax.default_backend() == "gpu" else "cpu"
+        training, evaluation = ATARI_ENVIRONMENTS[device]
         return World(
             name,
             NATURE,
             Schedule(),
             10.0,
+            ATARI_SETTINGS[device],
             environments=training,
             evaluation_environments=evaluation,
             on_host=lambda count: atari.Atari(which, count),

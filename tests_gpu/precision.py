@@ -1,0 +1,33 @@
+"""How far a result may lie from the exact one, from the number types alone.
+
+A sum of K products a·b, with each factor off by a relative error u and each addition by 2⁻²³ (tensor cores may
+truncate), lies within (2u + u² + K·2⁻²³) Σ|a||b| of the exact sum. Rounding the result to its type adds u_out |result|.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+TYPES = ("float32", "bfloat16")
+ADDITION = 2.0**-23
+# Tensor cores read float32 as TF32, with 11 significant bits; they may truncate. bfloat16 factors are exact.
+FACTOR = {"float32": 2.0**-10, "bfloat16": 0.0}
+RESULT = {"float32": 2.0**-24, "bfloat16": 2.0**-8}
+
+
+def product_error(dtype: str, terms: int) -> float:
+    """Largest error of a sum of products, in units of Σ|a||b|."""
+    factor = FACTOR[dtype]
+    return 2 * factor + factor**2 + terms * ADDITION
+
+
+def exact(values: Array) -> Float[np.ndarray, "..."]:
+    return np.asarray(values.astype(jnp.float32), np.float64)
+
+
+def check(ours: Array, wanted: Float[np.ndarray, "..."], bound: Float[np.ndarray, "..."] | float) -> None:
+    """Every entry lies within its bound."""
+    difference = np.abs(exact(ours) - wanted)
+    assert np.all(np.isfinite(difference))
+    worst = np.max(difference / np.maximum(bound, 1e-30))
+    assert worst <= 1, f"an entry is {worst:.3g} times its largest allowed error away"

@@ -1,0 +1,33 @@
+"""A million frames of a real game by the trainer that `multihorizon train` uses, in each precision."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from precision import TYPES
+
+from multihorizon.agents.presets import preset
+from multihorizon.training.iterations import Outcome
+from multihorizon.training.run import train
+from multihorizon.training.worlds import configured, made, world
+
+UNTRAINED = np.log(51)
+FRAMES_PER_STEP, ITERATIONS = 4, 10
+
+
+@pytest.mark.parametrize(("agent", "seeds"), [("rainbow", 1), ("rainbow", 3), ("multi-rainbow", 1)])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_losses_fall_and_are_never_above_an_untrained_networks(agent: str, seeds: int, dtype: str) -> None:
+    steps = 1_000_000 // FRAMES_PER_STEP
+    chosen = world("atari/Seaquest")
+    adapted = replace(chosen.adapt(preset(agent)), compute_dtype=dtype, replay_capacity=300_000)
+    configuration = configured(
+        chosen, adapted, seeds=seeds, steps=steps, training_steps=steps // ITERATIONS, evaluation_steps=0
+    )
+    outcomes: list[Outcome] = []
+    with made(configuration) as trainer:
+        train(trainer, seed=0, finished=outcomes.append)
+    losses = np.array([np.mean(outcome.losses, axis=1) for outcome in outcomes if outcome.losses])  # [iterations S]
+    assert np.all(np.isfinite(losses))
+    assert np.all(losses <= UNTRAINED * 1.001)
+    assert np.all(losses[-1] < losses[0])
