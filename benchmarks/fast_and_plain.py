@@ -21,13 +21,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multihorizon.agents.kernels import SWITCH
 from multihorizon.agents.learner import Learner, LearnerState
-from multihorizon.agents.networks import NATURE, Convolve, cast, convolve_for
+from multihorizon.agents.networks import NATURE, cast
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import Transition, importance_weights
 from multihorizon.errors import at_least
 from multihorizon.files import writable_file, write_json
+from multihorizon.kernels import SWITCH
+from multihorizon.kernels.convolution import Convolve, convolve_for
 from multihorizon.training.compiling import compiled, updates
 
 ACTIONS, BATCH, SHAPE = 18, 32, (84, 84, 4)

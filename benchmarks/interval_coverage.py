@@ -9,7 +9,7 @@ truth leaves out the same share of runs at either end as the estimate does.
 
 import numpy as np
 
-from multihorizon.report import statistics
+from multihorizon.reports import statistics
 
 TRIALS, REPLICATIONS = 2_000, 500
 

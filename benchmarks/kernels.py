@@ -18,7 +18,7 @@ from update import kernels
 
 from multihorizon.errors import InputError
 from multihorizon.files import writable_folder, write_json
-from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, SKY, canvas, save, styled
+from multihorizon.reports.figure_style import BLUE, GREEN, GREY, ORANGE, SKY, canvas, save, styled
 
 DRAWS = "_draw_kernel"  # with it an update begins
 KINDS = {

@@ -6,7 +6,7 @@ rliable does not import with current pandas and arch, so it needs an environment
     rliable-env/bin/pip install rliable 'pandas<3' 'arch<8' jaxtyping
     PYTHONPATH=src rliable-env/bin/python benchmarks/rliable_agreement.py
 
-The numbers that it prints are frozen in tests/report/test_statistics.py.
+The numbers that it prints are frozen in tests/reports/test_statistics.py.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from rliable import library, metrics
 
-from multihorizon.report import statistics
+from multihorizon.reports import statistics
 
 REPLICATIONS = 20_000
 MEASURES: dict[str, tuple[Callable, Callable]] = {

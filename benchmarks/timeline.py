@@ -26,12 +26,13 @@ from matplotlib.figure import Figure
 from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError
 from multihorizon.files import writable_folder, write_json
-from multihorizon.report.style import BLUE, GREEN, GREY, ORANGE, RED, canvas, save, styled
+from multihorizon.reports.figure_style import BLUE, GREEN, GREY, ORANGE, RED, canvas, save, styled
 from multihorizon.training import memory
 from multihorizon.training.configuration import Configuration
+from multihorizon.training.configure import trainer_of
 from multihorizon.training.host_loop import TRAINING, HostTrainer
 from multihorizon.training.iterations import Progress, Schedule
-from multihorizon.training.worlds import trainer_of, world
+from multihorizon.training.worlds import world
 
 Spans = list[tuple[float, float]]  # begun, ended, in milliseconds
 SETTLED = 6  # seconds of learning before the profile

@@ -135,7 +135,7 @@ class Agent:
     ) -> None:
         self.shape, self.convolve, self.adam = (heads, actions), convolve, adam
         self.device, self.streams = device, streams
-        horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
+        horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, gamma_max=0.99)
         self.gammas = torch.tensor(np.asarray(horizons.gammas), dtype=torch.float32, device=device)
         self.powers = self.gammas[:, None] ** torch.arange(STEPS, device=device)  # [H n]
         self.support = torch.linspace(-V_MAX, V_MAX, ATOMS, device=device)

@@ -30,12 +30,13 @@ import numpy as np
 
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner
-from multihorizon.agents.networks import NATURE, Convolve, convolve_for
+from multihorizon.agents.networks import NATURE
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.discounting import hazard, paper_grid, single
 from multihorizon.errors import InputError, at_least
 from multihorizon.files import writable_file, write_json
+from multihorizon.kernels.convolution import Convolve, convolve_for
 from multihorizon.training.compiling import compiled, updates
 
 BATCHES = 32  # programs with draws of their own, before they come again
@@ -66,7 +67,7 @@ class Subject:
         updates: int = 20,
     ) -> None:
         self.seeds = seeds
-        horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
+        horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, gamma_max=0.99)
         agent = replace(preset("multi-rainbow"), horizons=horizons, compute_dtype=dtype)
         how = convolve or convolve_for(in_loop=updates > 1 or seeds > 1)
         self.learner = Learner(agent, actions, (84, 84, 4), NATURE, how)

@@ -29,10 +29,11 @@ import numpy as np
 
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner
-from multihorizon.agents.networks import NATURE, convolve_for
+from multihorizon.agents.networks import NATURE
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import ReplayShape, Rows
 from multihorizon.files import write_json
+from multihorizon.kernels.convolution import convolve_for
 from multihorizon.training.compiling import compiled
 
 FRAMES, ACTIONS, N_STEPS, UPDATES_IN_LOOP = 2_000, 6, 3, 10

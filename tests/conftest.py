@@ -4,10 +4,21 @@ import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from jaxtyping import install_import_hook
+
+# Types and shapes are checked while the tests run, except where functions check what users hand in.
+SOURCE = Path(__file__).parent.parent / "src"
+PUBLIC = {"agents.config", "training.runs", "training.episodes", "training.policy"}
+modules = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("*.py")]
+install_import_hook(
+    [name for name in modules if not name.endswith("__init__") and name.partition(".")[2] not in PUBLIC],
+    "shape_checks.checked",
+)
 
 settings.register_profile("suite", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("suite")

@@ -1,4 +1,4 @@
-"""Folders of runs as training writes them, with made-up returns."""
+"""Writes run folders as training does, with made-up returns."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 TIMES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+# The report that tests/reports/conftest.py makes.
+REPORT_GAMES = ("Pong", "Qbert", "AirRaid", "Alien")
+REPORT_AGENTS = ("c51", "multi-c51", "rainbow", "multi-rainbow", "hyper-rainbow")
 
 
 def configuration(agent: str, environment: str, seeds: int, iterations: int, **settings: Any) -> dict[str, Any]:
-    """`settings` by dotted names, as agent__n_steps=5 for agent.n_steps."""
+    """Returns the content of config.json; `agent__n_steps=5` sets agent.n_steps."""
     content: dict[str, Any] = {
         "type": "Configuration",
         "agent": {
@@ -53,7 +56,7 @@ def write_run(
     gamma: float = 0.99,
     **settings: Any,
 ) -> Path:
-    """`scores` are [S T]; NaN where no episode ended."""
+    """Writes a run whose scores are [S T], NaN where no episode ended."""
     returns = np.asarray(scores, float)
     folder.mkdir(parents=True, exist_ok=True)
     content = configuration(agent, environment, len(returns), iterations or returns.shape[1], **settings)
@@ -78,7 +81,7 @@ def write_run(
 
 
 def learning(rng: np.random.Generator, final: float, seeds: int, iterations: int) -> np.ndarray:
-    """Curves that rise to about `final`."""
+    """Returns learning curves [S T] that rise to about `final`."""
     t = np.arange(1, iterations + 1) / iterations
     ends = final * rng.lognormal(0, 0.15, (seeds, 1))
     noise = rng.normal(0, 0.04 * abs(final) + 1e-9, (seeds, iterations))
@@ -86,7 +89,7 @@ def learning(rng: np.random.Generator, final: float, seeds: int, iterations: int
 
 
 def write_sweep(root: Path, runs: list[dict[str, Any]], **content: Any) -> Path:
-    """experiment.json beside the runs that are there."""
+    """Writes the experiment.json of a sweep with these runs."""
     whole = {"name": "made-up", "title": "A made-up sweep", "about": "Curves that no agent learned.", "pairs": []}
     whole |= {"panels": [], "runs": runs} | content
     root.mkdir(parents=True, exist_ok=True)
@@ -95,4 +98,5 @@ def write_sweep(root: Path, runs: list[dict[str, Any]], **content: Any) -> Path:
 
 
 def hyperbolic(k: float = 0.01) -> dict[str, Any]:
+    """Returns a hyperbolic discount as experiment.json holds it."""
     return {"name": f"hyperbolic, k = {k:g}", "times": list(TIMES), "values": [1 / (1 + k * t) for t in TIMES]}

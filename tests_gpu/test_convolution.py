@@ -10,7 +10,7 @@ import pytest
 from jaxtyping import Float
 from precision import RESULT, TYPES, check, exact, product_error
 
-from multihorizon.agents.fused_convolution import LEAST, convolve_and_rectify
+from multihorizon.kernels.fused_convolution import LEAST, convolve_and_rectify
 
 pytestmark = pytest.mark.kernel
 BATCH = 32

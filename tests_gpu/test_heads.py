@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from precision import RESULT, TYPES, check, exact, product_error
 
-from multihorizon.agents.fused_heads import losses_of_action
+from multihorizon.kernels.fused_heads import losses_of_action
 
 pytestmark = pytest.mark.kernel
 BATCH, FEATURES, ATOMS = 32, 512, 51

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from multihorizon.agents import fused_replay
 from multihorizon.agents import replay as replays
 from multihorizon.agents.replay import ReplayShape, Rows
+from multihorizon.kernels import fused_replay
 
 pytestmark = pytest.mark.kernel
 BATCH = 32

@@ -7,9 +7,10 @@ import pytest
 from precision import TYPES
 
 from multihorizon.agents.presets import preset
+from multihorizon.training.configure import configured, made
 from multihorizon.training.iterations import Outcome
 from multihorizon.training.run import train
-from multihorizon.training.worlds import configured, made, world
+from multihorizon.training.worlds import world
 
 UNTRAINED = np.log(51)
 FRAMES_PER_STEP, ITERATIONS = 4, 10

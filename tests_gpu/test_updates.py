@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from precision import TYPES
 
-from multihorizon.agents import kernels
+from multihorizon import kernels
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner
-from multihorizon.agents.networks import NATURE, Convolve
+from multihorizon.agents.networks import NATURE
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.discounting import hazard, paper_grid, single
+from multihorizon.kernels.convolution import Convolve
 from multihorizon.training.compiling import compiled, updates
 
 UPDATES, ACTIONS = 200, 18
@@ -51,7 +52,7 @@ def filled(seeds: int) -> tuple[ReplayShape, Any]:
 
 def run(dtype: str, heads: int, seeds: int, fused: bool, nudge: float = 0.0) -> tuple[Any, Any]:
     """The state and replay after the updates, and the losses [S U] of each update."""
-    horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
+    horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, gamma_max=0.99)
     agent = replace(preset("multi-rainbow"), horizons=horizons, compute_dtype=dtype)
     learner = Learner(agent, ACTIONS, (84, 84, 4), NATURE, Convolve.FUSED if fused else Convolve.PLAIN)
     shape, replay = filled(seeds)

@@ -1,7 +1,52 @@
-"""Reinforcement learning in which time preference is a choice.
+"""multihorizon: reinforcement learning in which time preference is a choice.
 
-A belief about risk gives a discount; a discount is a weighted set of horizons; one network with a head
-per horizon can act by any of them. Import what you need from the subpackages: nothing heavy is loaded here.
+    >>> import multihorizon as mh
+
+Everything public is here. Modules are imported when they are first used, so that this import is quick and loads no JAX.
 """
 
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.1.0"
+
+_NAMES = {
+    "multihorizon.agents.acting": ("Acting", "Epsilon"),
+    "multihorizon.agents.config": ("AgentConfig",),
+    "multihorizon.agents.losses": ("Bootstrap", "Categorical", "Huber", "Priority"),
+    "multihorizon.agents.networks": ("ConvTorso", "MlpTorso"),
+    "multihorizon.agents.optimisers": ("Adam", "RmsProp"),
+    "multihorizon.agents.presets": ("agent",),
+    "multihorizon.discounting": ("Discount", "Horizons", "gauss_grid", "minimax_grid", "paper_grid", "single"),
+    "multihorizon.errors": ("InputError",),
+    "multihorizon.training.runs": ("Run", "load", "load_run", "train"),
+    "multihorizon.training.episodes": ("Returns", "evaluate"),
+    "multihorizon.training.policy": ("Policy",),
+    "multihorizon.training.progress": ("Printed", "Silent"),
+    "multihorizon.api": ("report", "sweep", "watch"),
+}
+_MODULES = {
+    "discount": "multihorizon.discounting.discount",
+    "envs": "multihorizon.envs",
+    "hazard": "multihorizon.discounting.hazard",
+    "loggers": "multihorizon.training.loggers",
+    "mdp": "multihorizon.mdp",
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOMES), *sorted(_MODULES)]  # noqa: PLE0604 - all of them are strings
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        found: Any = import_module(_MODULES[name])
+    elif name in _HOMES:
+        found = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'multihorizon' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,19 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from multihorizon.agents import fused_heads
 from multihorizon.agents import replay as replays
+from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner, Parameters
 from multihorizon.agents.losses import Bootstrap, Categorical, Huber, Loss, Priority
-from multihorizon.agents.networks import MLP, NATURE, Convolve, Torso
-from multihorizon.agents.presets import PRESETS, Agent, preset
+from multihorizon.agents.networks import MLP, NATURE, Torso
+from multihorizon.agents.presets import PRESETS, preset
 from multihorizon.agents.replay import ReplayShape, Rows, Transition
 from multihorizon.discounting import Horizons, hazard, paper_grid, single
+from multihorizon.kernels import fused_heads
+from multihorizon.kernels.convolution import Convolve
 
 BATCH, ACTIONS, SHAPE = 8, 3, (5,)
 
 
-def learner_of(agent: Agent, convolve: Convolve = Convolve.PLAIN) -> Learner:
+def learner_of(agent: AgentConfig, convolve: Convolve = Convolve.PLAIN) -> Learner:
     return Learner(agent, ACTIONS, SHAPE, MLP, convolve)
 
 
@@ -132,7 +134,7 @@ def test_double_q_chooses_with_the_online_network() -> None:
             np.testing.assert_allclose(losses[0], expected, rtol=1e-4, atol=1e-6)
 
 
-def _filled_replay(agent: Agent) -> tuple[ReplayShape, replays.Replay]:
+def _filled_replay(agent: AgentConfig) -> tuple[ReplayShape, replays.Replay]:
     shape = ReplayShape(200, 1, SHAPE, "float32", 1, agent.n_steps, BATCH)
     replay = replays.init(shape)
     for i in range(60):
@@ -225,7 +227,7 @@ def test_losses_with_the_kernel_of_heads_are_the_plain_ones(
     loss: Loss, outputs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the loss is the one that the kernel knows."""
-    agent = replace(preset("multi-rainbow"), horizons=paper_grid(hazard.Exponential(0.01), 3, 0.99), loss=loss)
+    agent = replace(preset("multi-rainbow"), horizons=paper_grid(hazard.Exponential(0.01), 3), loss=loss)
     looked_at: list[int] = []
 
     def fits(outputs: int, features: int, atoms: int) -> bool:
@@ -250,7 +252,7 @@ def test_losses_with_the_kernel_of_heads_are_the_plain_ones(
 
 def test_an_update_names_the_kernels_that_it_uses() -> None:
     def kernels(heads: int, torso: Torso, convolve: Convolve) -> list[str]:
-        horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, 0.99)
+        horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, gamma_max=0.99)
         return Learner(replace(preset("rainbow"), horizons=horizons), 18, (84, 84, 4), torso, convolve).kernels
 
     assert kernels(10, NATURE, Convolve.FUSED) == ["convolutions", "heads", "replay"]

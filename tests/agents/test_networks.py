@@ -11,14 +11,13 @@ from multihorizon.agents.networks import (
     NATURE,
     SMALL,
     Convolution,
-    Convolve,
     Initial,
     Network,
     cast,
-    convolve_for,
     make_network,
 )
 from multihorizon.errors import InputError
+from multihorizon.kernels.convolution import Convolve, convolve_for
 
 KEY = jax.random.key(0)
 
@@ -70,7 +69,7 @@ def test_a_torso_of_ones_own() -> None:
         def __call__(self, x: jax.Array) -> jax.Array:
             return x.mean(axis=(0, 1))
 
-    network = make_network(KEY, lambda key, shape, convolve: Mean(), (7, 7, 3), (2, 4))
+    network = make_network(KEY, lambda key, shape: Mean(), (7, 7, 3), (2, 4))
     assert network(jnp.ones((7, 7, 3))).shape == (2, 4)
     assert isinstance(cast(network, jnp.bfloat16), Network)
     assert cast(network, jnp.bfloat16).heads.weight.dtype == jnp.bfloat16
@@ -104,10 +103,10 @@ def test_where_each_way_of_convolving_is_used(monkeypatch: pytest.MonkeyPatch) -
 def test_bad_input_is_said_in_words() -> None:
     with pytest.raises(ValueError, match=r"takes images .* not \[4\]"):
         make_network(KEY, SMALL, (4,), (1, 2))
-    with pytest.raises(ValueError, match="must give a vector of features"):
-        make_network(KEY, lambda key, shape, convolve: eqx.nn.Identity(), (4, 4), (1, 2))
-    with pytest.raises(ValueError, match="the torso cannot take observations"):
-        make_network(KEY, lambda key, shape, convolve: eqx.nn.Linear(3, 2, key=key), (4,), (1, 2))
+    with pytest.raises(ValueError, match="must return a vector of features"):
+        make_network(KEY, lambda key, shape: eqx.nn.Identity(), (4, 4), (1, 2))
+    with pytest.raises(ValueError, match="the network cannot take observations"):
+        make_network(KEY, lambda key, shape: eqx.nn.Linear(3, 2, key=key), (4,), (1, 2))
 
 
 def test_dqns_weights_start_within_xaviers_bounds() -> None:

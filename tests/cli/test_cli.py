@@ -128,6 +128,77 @@ def test_discount_writes_its_figure(capsys: pytest.CaptureFixture[str], tmp_path
     assert json.loads((tmp_path / "deep/er/discount.json").read_text())["grid"] == "paper"
 
 
+@pytest.mark.parametrize("more", ["", "--json"])
+def test_discount_writes_its_files_before_a_pipe_closes(tmp_path: Path, more: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)  # nobody reads: the first line printed fails
+    command = [sys.executable, "-m", "multihorizon", "discount", "--out", str(tmp_path / "out"), *more.split()]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["discount.json", "discount.png"]
+
+
+def test_discount_says_that_the_cap_binds(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["discount", "--grid", "minimax"]
+    note = run_json(capsys, *line)["note"]
+    assert note.startswith("9 of 10 heads have weight 0: the cap γ ≤ 0.99 binds, not the number of heads.")
+    assert note.endswith("The largest error with --grid minimax --heads 3 --gamma-cap 0.999 is 0.00084.")
+    assert main(line) == 0
+    assert note in capsys.readouterr().out
+    named = run_json(capsys, *["discount", "--grid", "minimax", "--heads", "3", "--gamma-cap", "0.999"])
+    assert named["max_error"] == pytest.approx(0.00084, abs=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("--grid minimax --heads 1", "The cap γ ≤ 0.99 binds. "),
+        ("--grid minimax --discount none --heads 2", "1 of 2 heads have weight 0: the cap γ ≤ 0.99 binds"),
+        ("--grid gauss --gamma-cap 0.99 --heads 5", "5 heads became 3: the cap γ ≤ 0.99 binds. "),
+        ("--grid minimax --discount exponential:0.9 --heads 3", "2 of 3 heads have weight 0: they would not reduce"),
+        ("--grid minimax --discount exponential:0.99 --heads 2", "1 of 2 heads have weight 0: they would not reduce"),
+        ("--grid minimax --heads 3 --gamma-cap 0.999", None),
+        ("--grid gauss", None),
+        ("", None),
+    ],
+)
+def test_discount_notes_what_limits_the_fit(capsys: pytest.CaptureFixture[str], line: str, note: str | None) -> None:
+    said = run_json(capsys, "discount", *line.split())["note"]
+    assert said == note if note is None else said.startswith(note)
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("discount --prior gamma:1.5 --grid gauss", "gamma: k = 1.5, a = 2 (default)"),
+        ("discount --prior gamma:a=3 --grid gauss", "gamma: k = 0.01 (default), a = 3"),
+        ("preferences --prior gamma:a=3", "gamma: k = 0.2 (default), a = 3"),
+        ("discount --prior gamma --k 1.5 --grid gauss", "gamma: k = 1.5, a = 2 (default)"),
+        ("preferences --discount quasi-hyperbolic:0.8", "quasi-hyperbolic: beta = 0.8, delta = 0.99 (default)"),
+        ("preferences --discount quasi-hyperbolic:0.8,0.9", ""),
+        ("preferences --discount quasi-hyperbolic", ""),
+        ("preferences --discount hyperbolic:0.8", ""),
+    ],
+)
+def test_values_left_out_are_reported(capsys: pytest.CaptureFixture[str], line: str, note: str) -> None:
+    assert main([*line.split(), "--json"]) == 0
+    assert capsys.readouterr().err == (f"multihorizon: {note}\n" if note else "")
+
+
+def test_observed_hazards_may_be_large_for_a_few(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "rates.txt").write_text("0.01 0.02 5")
+    assert (
+        len(run_json(capsys, "discount", "--prior", f"samples:{tmp_path}/rates.txt", "--grid", "gauss")["gammas"]) == 3
+    )
+
+
+def test_extreme_values_give_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("preferences --k 1.7e308", "preferences --discount exponential:0", "discount --k 1.7e308"):
+        run_json(capsys, *line.split())
+    assert run_json(capsys, "preferences", "--k", "1.7e308")["reverses_at"] == pytest.approx(10)
+
+
 def test_json_is_strict_and_small_ranges_work(capsys: pytest.CaptureFixture[str]) -> None:
     endless = run_json(capsys, "discount", "--discount", "none", "--grid", "gauss")
     assert endless["effective_horizons"] == [None]
@@ -185,8 +256,8 @@ def test_pathworld_prints_tables_and_writes_figures(
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("discount --gamma-cap 1", "the cap on γ must lie in (0, 1), got 1"),
-        ("discount --gamma-cap -0.5", "the cap on γ must lie in (0, 1)"),
+        ("discount --gamma-cap 1", "--gamma-cap must lie in (0, 1), got 1"),
+        ("discount --gamma-cap -0.5", "--gamma-cap must lie in (0, 1)"),
         ("discount --k 0", "k must be a positive number, got 0"),
         ("discount --k -1", "k must be a positive number, got -1"),
         ("discount --k abc", "--k: invalid float value: 'abc'"),
@@ -197,28 +268,35 @@ def test_pathworld_prints_tables_and_writes_figures(
         ("discount --discount hyprbolic", "unknown discount 'hyprbolic' (did you mean 'hyperbolic'?)"),
         ("discount --discount quasi-hyperbolic:0.7,x", "the delta of quasi-hyperbolic must be a number, got 'x'"),
         ("discount --discount hyperbolic:1,2", "hyperbolic takes k; got 1,2"),
-        ("discount --discount exponential --k 1", "--k means nothing to exponential; it takes gamma"),
+        ("discount --discount exponential --k 1", "exponential has no k, so --k cannot be used; it takes gamma"),
         ("discount --discount hyperbolic --prior dirac", "either --discount or --prior, not both"),
         ("discount --prior samples", "samples needs a file"),
         ("discount --prior samples:nowhere.txt", "nowhere.txt: No such file"),
         ("discount --prior density:{tmp}/mine.py:half", "must integrate to 1 over (0, inf), but integrates to 0.5"),
         ("discount --prior density:{tmp}/mine.py:absent", "has no absent; it has"),
-        ("discount --prior density:{tmp}/mine.py:not_a_function", "is not a function of one number, but 3"),
+        ("discount --prior density:{tmp}/mine.py:not_a_function", "must be a function of one number, got 3"),
         ("discount --prior density:{tmp}/mine.py:raises", "failed with RuntimeError: no luck"),
         ("discount --prior density:{tmp}/mine.py:nothing", "failed with TypeError"),
         ("discount --prior density:{tmp}/mine.py:overflows", "failed with OverflowError"),
         ("discount --grid minimax --discount function:{tmp}/mine.py:leaves", "failed with SystemExit"),
         ("discount --grid minimax --discount function:{tmp}/broken.py:f", "failed with SyntaxError"),
         ("discount --prior density:{tmp}:f", "{tmp}"),
-        ("discount --prior density:mine", "given by its file and name"),
-        ("discount --prior samples:{tmp}/words.txt", "must hold numbers alone"),
+        ("discount --prior density:mine", "density needs a file and a name in it"),
+        ("discount --prior samples:{tmp}/words.txt", "must contain only numbers"),
         ("discount --prior samples:{tmp}/empty.txt", "one or more"),
+        ("discount --prior samples:{tmp}/times.txt", "times.txt seems to contain times, not hazard rates per step"),
+        ("discount --prior gamma:-1", "k must be a positive number, got -1"),
+        ("discount --k=--", "--k needs a value, got '--'"),
+        ("discount --gamma-cap=--", "--gamma-cap needs a value"),
+        ("preferences --k=--", "--k needs a value, got '--'"),
+        ("preferences --prior=--", "--prior needs a value"),
+        ("preferences --delay=--", "--delay needs a value"),
         ("discount --prior samples:{tmp}/many.txt", "not Samples(200 hazards with mean"),
         ("discount --k nan", "k must be a positive number, got nan"),
         ("discount --heads 2.5", "--heads: invalid int value"),
         ("discount --heads 100000", "--heads must be at most 1,000"),
         ("discount --t-max 1000000000", "--t-max must be at most 1,000,000"),
-        ("discount --discount quasi-hyperbolic", "for priors without point masses"),
+        ("discount --discount quasi-hyperbolic", "needs a prior without point masses"),
         ("discount --k 1 --prior gamma:0.01,2", "the k of gamma is given twice"),
         ("discount --prior uniform:0.1,k=0.2", "the k of uniform is given twice"),
         ("discount --prior gamma:,,", "the k of gamma must be a number"),
@@ -228,13 +306,13 @@ def test_pathworld_prints_tables_and_writes_figures(
         ("pathworld --seed -1", "--seed must be a whole number of at least 0"),
         ("pathworld --out {tmp}/mine.py/under", "mine.py"),
         ("discount --discount function:{tmp}/mine.py:slow", "use --grid minimax"),
-        ("discount --mix 0.5", "--mix weighs several --prior"),
+        ("discount --mix 0.5", "--mix gives the weights of several --prior"),
         ("discount --prior dirac --prior dirac --mix 0.5 0.6", "add up to 1"),
         ("discount --head 3", "unknown option of discount '--head' (did you mean '--heads'?)"),
         ("discount 3", "'3' is not understood"),
         ("preferences --wait -1", "--wait must be a whole number of at least 1, got -1"),
-        ("preferences --delay -1", "the delay must be a positive number, got -1"),
-        ("preferences --sooner 0", "the sooner reward must be a positive number"),
+        ("preferences --delay -1", "--delay must be a positive number, got -1"),
+        ("preferences --sooner 0", "--sooner must be a positive number"),
         ("pathwrld", "unknown command 'pathwrld' (did you mean 'pathworld'?)"),
         ("pathworld --seed x", "--seed: invalid int value"),
         ("discount --out {tmp}/mine.py/under", "mine.py"),
@@ -247,6 +325,7 @@ def test_bad_input_is_one_line_and_status_2(
     (tmp_path / "broken.py").write_text("def f(t) return 1")
     (tmp_path / "words.txt").write_text("0.1 often")
     (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "times.txt").write_text("5 12 40")
     (tmp_path / "many.txt").write_text("\n".join(f"{0.001 * i}" for i in range(200)))
     words = words.replace("{tmp}", str(tmp_path))
     assert main(line.replace("{tmp}", str(tmp_path)).split()) == 2

@@ -1,4 +1,4 @@
-"""multihorizon report, as a person and as a machine use it."""
+"""The command multihorizon report: what it prints, writes and refuses."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from made_up_runs import write_run, write_sweep
 
 from multihorizon.cli import main
-from multihorizon.report.runs import read_experiment
+from multihorizon.reports.data import read_runs
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -44,9 +44,9 @@ def test_a_folder_of_runs_on_the_terminal(capsys: pytest.CaptureFixture[str], tm
     assert "multi-rainbow over rainbow" in shown.out
     assert "1 of 1" in shown.out
     assert f"open {tmp_path}/report/index.html" in shown.out
-    assert f"multihorizon: {half}/metrics.jsonl: line 2 is not whole, and left out" in shown.err
-    assert "compared over the first 1,000,000 frames, as far as multi-rainbow has come" in shown.err
-    assert len(read_experiment(tmp_path, lambda message: None).runs) == 2  # its own report does not stand in the way
+    assert f"multihorizon: {half}/metrics.jsonl: line 2 is damaged and skipped" in shown.err
+    assert "compared over the first 1,000,000 frames, which is all that multi-rainbow has" in shown.err
+    assert len(read_runs(tmp_path, lambda message: None).runs) == 2  # its own report does not stand in the way
 
 
 def test_many_agents_in_one_environment_stand_below_one_another(
@@ -111,8 +111,16 @@ def test_what_is_not_dopamines(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 
 def test_jax_is_not_needed() -> None:
     script = (
-        "import sys, multihorizon.cli.report, multihorizon.report.writing, multihorizon.report.runs\n"
+        "import sys, multihorizon.cli.report, multihorizon.reports.page, multihorizon.reports.data\n"
         "assert not {'jax', 'equinox', 'optax', 'ale_py'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_terminal_shows_names_as_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "[/red][bold]a", "foraging", [[1.0]])
+    assert main(["report", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["page"]
+    assert main(["report", str(tmp_path)]) == 0
+    assert "[/red][bold]a" in capsys.readouterr().out

@@ -24,7 +24,7 @@ from multihorizon.training.configuration import plain
         ("sweep hazard --seeds 0", "--seeds must be a whole number of at least 1"),
         ("sweep hazard --steps 100", "--steps must be more than the 2,000 steps of the warm-up"),
         ("sweep hazard --only raimbow", "unknown agent or environment 'raimbow' (did you mean 'rainbow'?)"),
-        ("sweep hazard --checkpoint-minutes -1", "checkpoint_minutes must be 0 or more"),
+        ("sweep hazard --checkpoint-minutes -1", "--checkpoint-minutes must be 0 or more"),
         ("sweep hazard --device tpu", "unknown device 'tpu'"),
         ("sweep hazard --gpu-share 0.5", "--gpu-share means nothing without --ray"),
         ("sweep hazard --cpus 2", "--cpus means nothing without --ray"),
@@ -92,12 +92,12 @@ from multihorizon.experiments.experiment import Experiment, Run
 """
 OWN = {
     "agent=preset('dqn'), settings={'nstep': 2}": "unknown setting of dqn 'nstep' (did you mean 'n_steps'?)",
-    "agent=preset('dqn'), seeds='3'": "--seeds must be a whole number of at least 1, got '3'",
+    "agent=preset('dqn'), seeds='3'": "seeds must be a whole number of at least 1, got '3'",
     "agent=preset('dqn'), steps='3'": "failed with TypeError",
     "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, as discount.exponential(0.99) or",
     "agent=preset('dqn'), wanted=lambda t: 1.0": "wanted of dqn must be None or a Discount",
     "agent=preset('dqn'), wanted=discount.from_function(lambda t: 1 / (1 - t))": "failed with ZeroDivisionError",
-    "agent='dqn'": "the agent of a run must be an Agent, as preset('dqn') is, got 'dqn'",
+    "agent='dqn'": "the agent of a run must be an AgentConfig, as preset('dqn') is, got 'dqn'",
     "agent=replace(preset('dqn'), name='')": "an agent's name must hold a letter or digit",
 }
 PANELS = {

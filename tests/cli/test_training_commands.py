@@ -41,13 +41,20 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert len((tmp_path / "a/metrics.jsonl").read_text().splitlines()) == 10
     assert (tmp_path / "a/weights.npz").exists()
     assert main(line.split()) == 2
-    assert "holds a run already, multi-dqn in foraging; it is finished" in capsys.readouterr().err
+    assert f"already holds a run, multi-dqn in foraging; extend it with multihorizon resume {tmp_path}/a" in (
+        capsys.readouterr().err
+    )
     assert main(["resume", f"{tmp_path}/a"]) == 2
     assert "is finished" in capsys.readouterr().err
-    assert main(["evaluate", f"{tmp_path}/a", "--steps", "1", "--json"]) == 0
+    assert main(["resume", f"{tmp_path}/a", "--steps", "3300"]) == 0
+    assert len((tmp_path / "a/metrics.jsonl").read_text().splitlines()) == 11
+    capsys.readouterr()
+    assert main(["evaluate", f"{tmp_path}/a", "--episodes", "5", "--hazard", "exponential:0.5", "--json"]) == 0
     judged = json.loads(capsys.readouterr().out)
-    assert len(judged["returns"]) == 2
-    assert judged["episodes"] == [1, 1]  # one of each seed, in its one environment
+    assert [one["seed"] for one in judged["seeds"]] == [0, 1]
+    assert [len(one["returns"]) for one in judged["seeds"]] == [5, 5]
+    assert main(["evaluate", f"{tmp_path}/a", "--episodes", "5"]) == 0
+    assert "95% interval" in capsys.readouterr().out
     other = tmp_path / "other.npz"
     for content in (b"", (tmp_path / "a/weights.npz").read_bytes()[:500]):
         other.write_bytes(content)
@@ -100,13 +107,13 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbow --env gym/CartPole-v1 --envs 0", "--envs must be a whole number"),
         ("train rainbow --env foraging --training-steps 0", "--training-steps"),
         ("train rainbow --env foraging --evaluation-steps -1", "--evaluation-steps"),
-        ("train rainbow --env foraging --checkpoint-minutes -1", "checkpoint_minutes must be 0 or more"),
+        ("train rainbow --env foraging --checkpoint-minutes -1", "--checkpoint-minutes must be 0 or more"),
         ("train rainbow --env foraging --horizons nowhere.json", "nowhere.json: No such file"),
         ("train rainbow --env foraging --set optimiser.learning_rate=nan", "learning_rate must be a number"),
         ("train rainbow --env foraging --set optimiser.learning_rate=-1", "learning_rate must be a positive number"),
         ("train rainbow --env foraging --set loss.v_max=inf", "v_max must be a number"),
         ("train rainbow --env foraging --set epsilon.final=5", "epsilon.final must lie in [0, 1]"),
-        ("train rainbow --env foraging --checkpoint-minutes inf", "checkpoint_minutes must be 0 or more"),
+        ("train rainbow --env foraging --checkpoint-minutes inf", "--checkpoint-minutes must be 0 or more"),
         ("train rainbow --env foraging --seed 2147483647 --seeds 2", "the last seed must be at most"),
         ("train multi-dqn --env foraging --set acting=0.5", "there is no head with γ = 0.5"),
         ("train rainbow --env foraging --steps 1.5", "'1.5' is no whole number"),
@@ -195,7 +202,7 @@ def test_an_episode_can_be_watched(capsys: pytest.CaptureFixture[str], tmp_path:
     assert main(["watch", f"{tmp_path}/run", "--out", f"{tmp_path}/episode.avi"]) == 2
     assert "an .mp4 or a .gif" in capsys.readouterr().err
     assert main(["watch", f"{tmp_path}/run", "--of-seed", "7"]) == 2
-    assert "unknown seed of the run '7'" in capsys.readouterr().err
+    assert "this run has no seed 7; it has 0 to 1" in capsys.readouterr().err
 
 
 def test_atari_trains_from_the_command_line(tmp_path: Path) -> None:

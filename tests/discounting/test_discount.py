@@ -33,6 +33,11 @@ def test_from_a_function_takes_scalars_and_arrays() -> None:
     assert d.prior is None
 
 
+def test_repr_is_plain() -> None:
+    assert repr(discount.hyperbolic(np.float64(0.05))) == "hyperbolic(k=0.05)"
+    assert repr(discount.from_prior(Gamma(np.float64(0.1), 2.0))) == "survival under Gamma(k=0.1, a=2.0)"
+
+
 @given(st.sampled_from(["exponential", "quasi", "uniform", "hyperbolic"]), st.integers(0, 2000))
 def test_no_discount_is_slower_than_it_says(name: str, t: int) -> None:
     d = {
@@ -48,14 +53,15 @@ def test_no_discount_is_slower_than_it_says(name: str, t: int) -> None:
     ("make", "words"),
     [
         (lambda: discount.hyperbolic(0.0), "k must be a positive number"),
-        (lambda: discount.exponential(1.1), r"γ must lie in \[0, 1\]"),
-        (lambda: discount.quasi_hyperbolic(0.0, 0.9), "β must lie"),
-        (lambda: discount.quasi_hyperbolic(0.5, 1.0), "δ must lie"),
+        (lambda: discount.exponential(1.1), r"gamma must lie in \[0, 1\]"),
+        (lambda: discount.quasi_hyperbolic(0.0, 0.9), "beta must lie"),
+        (lambda: discount.quasi_hyperbolic(0.5, 1.0), "delta must lie"),
         (lambda: discount.uniform(-1.0), "k must be a positive number"),
         (lambda: discount.hyperbolic(1.0)(-2.0), "a time must be at least 0 and finite, got -2"),
         (lambda: discount.from_function(lambda t: t), "must start at a positive number"),
         (lambda: discount.from_function(lambda t: 1 + t)(5.0), r"between 0 and d\(0\) = 1, but d\(5\) = 6"),
         (lambda: discount.from_function(lambda t: math.nan if t else 1)(5.0), "between 0 and"),
+        (lambda: discount.from_function(lambda t: discount.none()), "at t = 0 it returns a Discount"),
     ],
 )
 def test_bad_input_is_said_in_words(make: object, words: str) -> None:

@@ -158,6 +158,31 @@ def test_priors_are_named_in_few_words() -> None:
     assert str(Mixture([Exponential(0.1), Dirac(0.2)], [0.25, 0.75])) == "0.25 Exponential(k=0.1) + 0.75 Dirac(k=0.2)"
 
 
+@pytest.mark.parametrize(
+    ("prior", "shown"),
+    [
+        (Dirac(np.float64(0.2)), "Dirac(k=0.2)"),
+        (Exponential(np.float64(0.2)), "Exponential(k=0.2)"),
+        (Gamma(np.float64(0.2), np.float64(2)), "Gamma(k=0.2, a=2.0)"),
+        (Uniform(np.float64(0.2), np.float64(0.1)), "Uniform(k=0.2, low=0.1)"),
+        (Samples(np.array([0.1, 0.2])), "Samples(0.1, 0.2)"),
+        (Mixture([Dirac(np.float64(0.2))], np.array([1.0])), "1 Dirac(k=0.2)"),
+    ],
+)
+def test_priors_show_plain_numbers(prior: hazard.Prior, shown: str) -> None:
+    assert repr(prior) == shown
+
+
+@pytest.mark.parametrize("k", [1e-320, 1e200, 1.7e308])
+def test_survival_is_known_for_hazards_of_any_scale(k: float) -> None:
+    t = np.array([0.0, 1, 7, 1e300])
+    exact = [-np.logaddexp(0, math.log(k) + math.log(x)) if x else 0 for x in t]  # -ln(1 + kt)
+    np.testing.assert_allclose(Exponential(k).log_survival(t), exact, rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(Gamma(k, 2.0).log_survival(t), np.multiply(2, exact), rtol=1e-9, atol=1e-300)
+    for prior in (Dirac(k), Uniform(k), Uniform(k, k / 2)):
+        assert np.all(np.diff(prior.log_survival(t)[np.isfinite(prior.log_survival(t))]) <= 0)
+
+
 def test_samples_are_a_mixture_of_diracs() -> None:
     observed, weights = [0.5, 0.1, 0.3], (0.2, 0.3, 0.5)
     t = np.array([0.0, 1, 7, 90])
@@ -196,14 +221,14 @@ def test_survival_of_long_times_does_not_underflow() -> None:
         (lambda: Samples([0.1, -0.1]), "at least 0"),
         (lambda: Density(lambda x: math.exp(-x) / 2), "must integrate to 1 .* but integrates to 0.5"),
         (lambda: Density(lambda x: 1.0 - x, (0.0, 2.0)), "finite and at least 0"),
-        (lambda: Density(lambda x: 1.0, (2.0, 1.0)), "low < high"),
+        (lambda: Density(lambda x: 1.0, (2.0, 1.0)), "support must be"),
         (lambda: Exponential(1.0).survival(-1.0), "a time must be at least 0 and finite, got -1"),
         (lambda: Exponential(1.0).hazard_rate([0.0, math.nan]), "a time must be at least 0"),
         (lambda: Exponential(1.0).density(-1.0), "a hazard must be at least 0"),
         (lambda: Gamma(1.0, 2.0).cdf(-1.0), "a hazard must be at least 0"),
         (lambda: Uniform(1.0).quantile(2.0), "a probability must lie in"),
         (lambda: Exponential(1.0).survival(math.inf), "finite"),
-        (lambda: Exponential(1.0).weighting(1.5), r"must lie in \(0, 1\]"),
+        (lambda: Exponential(1.0).weighting(1.5), r"gamma must lie in \(0, 1\]"),
     ],
 )
 def test_bad_input_is_said_in_words(make: object, words: str) -> None:

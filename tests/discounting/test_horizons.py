@@ -24,14 +24,14 @@ def _paper_grid_by_hand(k: float, n: int, gamma_max: float) -> tuple[list[float]
 @pytest.mark.parametrize(("k", "n", "gamma_max"), [(0.05, 100, 0.999), (0.01, 10, 0.99), (0.2, 7, 0.9), (2.0, 5, 0.9)])
 def test_paper_grid_is_the_authors_recipe(k: float, n: int, gamma_max: float) -> None:
     gammas, weights = _paper_grid_by_hand(k, n, gamma_max)
-    ours = paper_grid(Exponential(k), n, gamma_max)
+    ours = paper_grid(Exponential(k), n, gamma_max=gamma_max)
     np.testing.assert_allclose(ours.gammas, gammas, atol=1e-13)
     np.testing.assert_allclose(ours.weights, weights, atol=1e-13)
 
 
 def test_upper_sum_leaves_out_the_first_node_and_the_last_interval() -> None:
     gammas, lower = _paper_grid_by_hand(0.05, 20, 0.99)
-    ours = paper_grid(Exponential(0.05), 20, 0.99, sum_=Sum.UPPER)
+    ours = paper_grid(Exponential(0.05), 20, gamma_max=0.99, sum_=Sum.UPPER)
     np.testing.assert_allclose(ours.gammas, gammas, atol=1e-13)
     np.testing.assert_allclose(ours.weights, [0, *lower[:-1]], atol=1e-13)
 
@@ -41,10 +41,10 @@ def test_lower_sums_lie_below_and_upper_sums_above(k: float, n: int, hazards_at_
     t = np.arange(1, 200)
     gamma_max = math.exp(-k * hazards_at_the_cap)
     for form in Form:
-        lower = paper_grid(Exponential(k), n, gamma_max, form)
+        lower = paper_grid(Exponential(k), n, gamma_max=gamma_max, form=form)
         assert np.all(lower.discount(t) <= discount.hyperbolic(k)(t) + 1e-12)
     # The upper sum covers [0, x_{n-1}] alone, so it lies above the integral up to there.
-    upper = paper_grid(Exponential(k), n, gamma_max, sum_=Sum.UPPER)
+    upper = paper_grid(Exponential(k), n, gamma_max=gamma_max, sum_=Sum.UPPER)
     top = upper.gammas[-1] ** (1 / k)
     assert np.all(upper.discount(t) >= top ** (k * t + 1) / (1 + k * t) - 1e-12)
 
@@ -52,16 +52,15 @@ def test_lower_sums_lie_below_and_upper_sums_above(k: float, n: int, hazards_at_
 def test_both_forms_converge_to_the_discount() -> None:
     for form in Form:
         for sum_ in Sum:
-            errors = [
-                paper_grid(Exponential(0.05), n, 0.99999, form, sum_).fit(discount.hyperbolic(0.05), 200).max_error
-                for n in (100, 400, 1600)
-            ]
+            wanted = discount.hyperbolic(0.05)
+            grids = [paper_grid(wanted, n, gamma_max=0.99999, form=form, sum_=sum_) for n in (100, 400, 1600)]
+            errors = [grid.fit(wanted, 200).max_error for grid in grids]
             assert errors[2] < errors[1] < errors[0]
             assert errors[2] < (0.15 if form is Form.LAPLACE else 0.02)  # the form the paper found worse
 
 
 def test_published_atari_grid_is_not_hyperbolic() -> None:
-    grid = paper_grid(ATARI.prior, 10, 0.99)
+    grid = paper_grid(ATARI, 10, gamma_max=0.99)
     assert grid.gammas[0] == 0
     assert grid.gammas[-1] == pytest.approx(0.98917, abs=5e-6)
     assert grid.weights[-1] == pytest.approx(0.664, abs=5e-4)
@@ -80,11 +79,11 @@ def test_gauss_on_the_exponential_prior_is_gauss_legendre(k: float, n: int) -> N
 
 
 def test_gauss_reaches_its_figures() -> None:
-    assert gauss_grid(ATARI.prior, 3).fit(ATARI, 100).max_error == pytest.approx(0.004, abs=5e-4)
-    assert gauss_grid(ATARI.prior, 3).fit(ATARI, 1000).max_error == pytest.approx(0.006, abs=5e-4)
-    assert gauss_grid(ATARI.prior, 3).gammas[-1] == pytest.approx(0.99880, abs=5e-6)
-    assert gauss_grid(ATARI.prior, 5).fit(ATARI, 1000).max_error <= 0.0015
-    assert gauss_grid(ATARI.prior, 5).gammas[-1] == pytest.approx(0.99952, abs=5e-6)
+    assert gauss_grid(ATARI, 3).fit(ATARI, 100).max_error == pytest.approx(0.004, abs=5e-4)
+    assert gauss_grid(ATARI, 3).fit(ATARI, 1000).max_error == pytest.approx(0.006, abs=5e-4)
+    assert gauss_grid(ATARI, 3).gammas[-1] == pytest.approx(0.99880, abs=5e-6)
+    assert gauss_grid(ATARI, 5).fit(ATARI, 1000).max_error <= 0.0015
+    assert gauss_grid(ATARI, 5).gammas[-1] == pytest.approx(0.99952, abs=5e-6)
 
 
 @pytest.mark.parametrize(
@@ -95,15 +94,15 @@ def test_grids_serve_any_prior(prior: hazard.Prior) -> None:
     wanted = discount.from_prior(prior)
     assert gauss_grid(prior, 30).fit(wanted, 300).max_error < 3e-3
     if prior.support[0] == 0:
-        assert paper_grid(prior, 300, 0.9999).fit(wanted, 300).max_error < 0.05
-        assert paper_grid(prior, 1000, 0.9999, Form.LAPLACE).fit(wanted, 300).max_error < 0.05
+        assert paper_grid(prior, 300, gamma_max=0.9999).fit(wanted, 300).max_error < 0.05
+        assert paper_grid(prior, 1000, gamma_max=0.9999, form=Form.LAPLACE).fit(wanted, 300).max_error < 0.05
 
 
 def test_heads_that_coincide_become_one() -> None:
     grid = gauss_grid(Dirac(0.1), 8)
     np.testing.assert_allclose(grid.gammas, [math.exp(-0.1)])
     np.testing.assert_allclose(grid.weights, [1.0])
-    capped = gauss_grid(ATARI.prior, 5, gamma_cap=0.99)
+    capped = gauss_grid(ATARI, 5, gamma_max=0.99)
     assert capped.gammas.max() == 0.99
     assert len(capped) == 3
     assert capped.weights.sum() == pytest.approx(1)
@@ -111,11 +110,11 @@ def test_heads_that_coincide_become_one() -> None:
 
 def test_point_masses_are_their_own_quadrature() -> None:
     quasi = discount.quasi_hyperbolic(0.7, 0.99)
-    assert gauss_grid(quasi.prior, 2).fit(quasi, 1000).max_error < 1e-12
+    assert gauss_grid(quasi, 2).fit(quasi, 1000).max_error < 1e-12
 
 
 def test_one_head_of_the_papers_grid_is_gamma_max() -> None:
-    grid = paper_grid(Exponential(0.01), 1, 0.99)
+    grid = paper_grid(Exponential(0.01), 1, gamma_max=0.99)
     assert grid.gammas.tolist() == [0.99]
     assert grid.weights.tolist() == [1.0]
 
@@ -141,19 +140,36 @@ def test_horizons_cannot_be_changed() -> None:
         horizons.gammas[0] = 0.9
 
 
+def test_horizons_are_equal_by_value() -> None:
+    a, b = (Horizons(np.array([0.0, 0.9]), np.array([0.4, 0.6])) for _ in range(2))
+    assert a == b
+    assert len({a, b, Horizons(np.array([-0.0, 0.9]), np.array([0.4, 0.6]))}) == 1
+    assert a != Horizons(np.array([0.0, 0.9]), np.array([0.6, 0.4]))
+    assert a != Horizons(np.array([0.9]), np.array([0.4]))
+    assert a != "horizons"
+
+
+def test_horizons_are_shown_as_plain_numbers() -> None:
+    assert repr(single(0.99)) == "Horizons(gammas=[0.99], weights=[1])"
+    two = Horizons(np.array([0.5, 0.98917231]), np.array([1 / 3, 2 / 3]))
+    assert repr(two) == "Horizons(gammas=[0.5, 0.989172], weights=[0.333333, 0.666667])"
+    many = repr(Horizons(np.linspace(0, 0.99, 100), np.full(100, 0.01)))
+    assert many.startswith("Horizons(gammas=[0, 0.01, 0.02, ... 94 more ..., 0.97, 0.98, 0.99], weights=[0.01, ")
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: paper_grid(Exponential(0.01), 0, 0.99), "the number of heads must be a whole number of at least 1"),
-        (lambda: paper_grid(Exponential(0.01), 10, 1.0), r"the cap on γ must lie in \(0, 1\), got 1"),
-        (lambda: paper_grid(Exponential(0.01), 10, 0.0), "the cap on γ must lie in"),
-        (lambda: paper_grid(Uniform(0.2, 0.1), 10, 0.99), "choose gauss or minimax"),
-        (lambda: paper_grid(Samples([0.0, 0.1]), 10, 0.99), "point masses"),
-        (lambda: paper_grid(Exponential(2.0), 10, 0.9, Form.LAPLACE), "grows without bound"),
-        (lambda: gauss_grid(Exponential(0.01), 5, 1.5), "the cap on γ must lie in"),
-        (lambda: gauss_grid(Exponential(0.01), 0), "the number of heads"),
+        (lambda: paper_grid(Exponential(0.01), 0), "heads must be a whole number of at least 1"),
+        (lambda: paper_grid(Exponential(0.01), 10, gamma_max=1.0), r"gamma_max must lie in \(0, 1\), got 1"),
+        (lambda: paper_grid(Exponential(0.01), 10, gamma_max=0.0), "gamma_max must lie in"),
+        (lambda: paper_grid(Uniform(0.2, 0.1), 10), "use gauss or minimax"),
+        (lambda: paper_grid(Samples([0.0, 0.1]), 10), "point masses"),
+        (lambda: paper_grid(Exponential(2.0), 10, gamma_max=0.9, form=Form.LAPLACE), "grows without bound"),
+        (lambda: gauss_grid(Exponential(0.01), 5, gamma_max=1.5), "gamma_max must lie in"),
+        (lambda: gauss_grid(Exponential(0.01), 0), "heads must be"),
         (lambda: Horizons(np.array([1.2]), np.ones(1)), r"in \[0, 1\]"),
-        (lambda: Horizons(np.array([0.5]), np.array([np.nan])), "a finite weight"),
+        (lambda: Horizons(np.array([0.5]), np.array([np.nan])), "weights must be 1 finite numbers"),
         (lambda: single(0.9).fit(ATARI, 0), "t_max must be a whole number of at least 1"),
     ],
 )

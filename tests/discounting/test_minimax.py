@@ -31,24 +31,26 @@ def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int,
 
 def test_three_heads_under_a_cap_of_0_997() -> None:
     """0.0042: under this cap no number of heads with non-negative weights goes lower."""
-    grid = minimax_grid(ATARI, 3, 0.997, 300)
+    grid = minimax_grid(ATARI, 3, gamma_max=0.997, t_max=300)
     error = grid.fit(ATARI, 300).max_error
     assert error <= 0.0042
     assert error == pytest.approx(least_error_of_any_number_of_heads(ATARI, 0.997, 300), rel=1e-3)
-    assert minimax_grid(ATARI, 3, 0.9971, 300).fit(ATARI, 300).max_error <= 0.004
+    assert minimax_grid(ATARI, 3, gamma_max=0.9971, t_max=300).fit(ATARI, 300).max_error <= 0.004
 
 
 def test_three_heads_beat_the_published_ten() -> None:
-    assert minimax_grid(ATARI, 3, 0.99, 1000).fit(ATARI, 1000).max_error < 0.2
-    assert minimax_grid(ATARI, 1, 0.99, 1000).fit(ATARI, 1000).max_error == pytest.approx(0.192, abs=5e-4)
-    assert minimax_grid(ATARI, 3, 0.999, 1000).fit(ATARI, 1000).max_error < 0.001
+    assert minimax_grid(ATARI, 3, gamma_max=0.99, t_max=1000).fit(ATARI, 1000).max_error < 0.2
+    assert minimax_grid(ATARI, 1, gamma_max=0.99, t_max=1000).fit(ATARI, 1000).max_error == pytest.approx(
+        0.192, abs=5e-4
+    )
+    assert minimax_grid(ATARI, 3, gamma_max=0.999, t_max=1000).fit(ATARI, 1000).max_error < 0.001
 
 
 @pytest.mark.parametrize("cap", [0.95, 0.99, 0.997])
 @pytest.mark.parametrize("wanted", [ATARI, *OTHERS], ids=repr)
 def test_enough_heads_reach_the_least_error_of_any_number(wanted: Discount, cap: float) -> None:
     bound = least_error_of_any_number_of_heads(wanted, cap, 200)
-    error = minimax_grid(wanted, 8, cap, 200).fit(wanted, 200).max_error
+    error = minimax_grid(wanted, 8, gamma_max=cap, t_max=200).fit(wanted, 200).max_error
     assert error <= bound * 1.02 + 1.05e-5
 
 
@@ -64,7 +66,7 @@ def test_two_heads_are_as_good_as_a_brute_force_search(wanted: Discount) -> None
             terms = np.stack([high**t, low**t], axis=1)
             matrix = np.block([[terms, ceiling], [-terms, ceiling]])
             best = min(best, linprog([0, 0, 1], A_ub=matrix, b_ub=np.concatenate([d, -d])).fun)
-    assert minimax_grid(wanted, 2, cap, 300).fit(wanted, 300).max_error <= best * 1.001
+    assert minimax_grid(wanted, 2, gamma_max=cap, t_max=300).fit(wanted, 300).max_error <= best * 1.001
 
 
 def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
@@ -78,20 +80,23 @@ def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
 @pytest.mark.parametrize("wanted", [ATARI, *OTHERS[:3]], ids=repr)
 @pytest.mark.parametrize("heads", [1, 2, 3, 4])
 def test_the_error_alternates_as_often_as_chebyshev_asks(wanted: Discount, heads: int) -> None:
-    grid = minimax_grid(wanted, heads, 0.99999, 400)
+    grid = minimax_grid(wanted, heads, gamma_max=0.99999, t_max=400)
     assert _alternations(grid, wanted, 400) >= 2 * heads + 1
 
 
 def test_more_heads_and_larger_caps_never_do_worse() -> None:
-    by_heads = [minimax_grid(ATARI, n, 0.9995, 500).fit(ATARI, 500).max_error for n in range(1, 7)]
+    by_heads = [minimax_grid(ATARI, n, gamma_max=0.9995, t_max=500).fit(ATARI, 500).max_error for n in range(1, 7)]
     assert all(b <= a * (1 + 1e-9) for a, b in pairwise(by_heads))
-    by_cap = [minimax_grid(ATARI, 2, cap, 500).fit(ATARI, 500).max_error for cap in (0.9, 0.97, 0.99, 0.999, 0.9999)]
+    by_cap = [
+        minimax_grid(ATARI, 2, gamma_max=cap, t_max=500).fit(ATARI, 500).max_error
+        for cap in (0.9, 0.97, 0.99, 0.999, 0.9999)
+    ]
     assert all(b <= a * (1 + 1e-6) for a, b in pairwise(by_cap))
 
 
 @pytest.mark.parametrize(("heads", "cap"), [(1, 0.5), (3, 0.9), (10, 0.99), (5, 0.9999)])
 def test_heads_caps_and_signs_are_kept(heads: int, cap: float) -> None:
-    grid = minimax_grid(ATARI, heads, cap, 200)
+    grid = minimax_grid(ATARI, heads, gamma_max=cap, t_max=200)
     assert len(grid) == heads
     assert len(np.unique(grid.gammas)) == heads
     assert np.all((grid.gammas >= 0) & (grid.gammas <= cap))
@@ -100,18 +105,18 @@ def test_heads_caps_and_signs_are_kept(heads: int, cap: float) -> None:
 
 def test_what_horizons_can_hold_is_found_exactly() -> None:
     for wanted, heads in [(discount.exponential(0.9), 1), (discount.quasi_hyperbolic(0.7, 0.95), 2)]:
-        assert minimax_grid(wanted, heads, 0.99, 100).fit(wanted, 100).max_error < 1e-6
+        assert minimax_grid(wanted, heads, gamma_max=0.99, t_max=100).fit(wanted, 100).max_error < 1e-6
 
 
 def test_a_plain_function_and_a_long_range() -> None:
     wanted = discount.from_function(lambda t: float(np.exp(-np.sqrt(t) / 20)))
-    assert minimax_grid(wanted, 5, 0.9999, 5000).fit(wanted, 5000).max_error < 0.005
+    assert minimax_grid(wanted, 5, gamma_max=0.9999, t_max=5000).fit(wanted, 5000).max_error < 0.005
 
 
 @pytest.mark.parametrize(
     ("heads", "cap", "t_max", "words"),
-    [(0, 0.99, 100, "the number of heads"), (3, 1.0, 100, "the cap on γ"), (3, 0.99, 0, "t_max"), (3, -0.1, 9, "cap")],
+    [(0, 0.99, 9, "heads must"), (3, 1.0, 9, "gamma_max must"), (3, 0.99, 0, "t_max must"), (3, -0.1, 9, "gamma_max")],
 )
 def test_bad_input_is_said_in_words(heads: int, cap: float, t_max: int, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        minimax_grid(ATARI, heads, cap, t_max)
+        minimax_grid(ATARI, heads, gamma_max=cap, t_max=t_max)

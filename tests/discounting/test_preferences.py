@@ -31,8 +31,20 @@ def test_equal_worth_is_said() -> None:
     assert Offer(1.0, 1.25, 1.0).taken(discount.exponential(0.8), 0) == "either"
 
 
+def test_rewards_that_are_worth_nothing_are_worth_the_same() -> None:
+    assert Offer().taken(discount.exponential(0.0), 5) == "either"
+    assert Offer().taken(discount.from_function(lambda t: 1.0 if t < 3 else 0.0), 2) == "sooner"
+    assert Offer().reversal(discount.exponential(0.0), 10) is None
+
+
+def test_extreme_values_are_compared() -> None:
+    assert Offer().taken(discount.hyperbolic(1.7e308), 365) == "later"
+    assert Offer().reversal(discount.hyperbolic(1.7e308), 100) == pytest.approx(10)
+    assert Offer(sooner=1e308, later=1e-308).taken(discount.none(), 0) == "sooner"
+
+
 def test_bad_input_is_said_in_words() -> None:
-    with pytest.raises(ValueError, match="the sooner reward must be a positive number"):
+    with pytest.raises(ValueError, match="sooner must be a positive number"):
         Offer(sooner=0.0)
     with pytest.raises(ValueError, match="a time must be at least 0"):
         Offer().taken(discount.none(), -1.0)

@@ -39,14 +39,14 @@ def test_what_is_done_is_not_done_again(undisturbed: Path, capsys: pytest.Captur
     out = tmp_path / "small"
     shutil.copytree(undisturbed, out)
     first, second = (out / run.folder for run in EXPERIMENT.runs)
-    written = {path: path.stat().st_mtime_ns for path in first.iterdir()}
+    written = {path: path.stat().st_mtime_ns for path in first.iterdir() if path.is_file()}
     (second / "weights.npz").unlink()  # as if it had been killed before its first checkpoint
-    (first / "checkpoints").mkdir()  # as if killed after its last moment
-    (first / "checkpoints/iteration-000009-00000000.npz").touch()
+    shutil.rmtree(second / "checkpoints")
+    (first / "checkpoints/iteration-000009-00000000.npz").touch()  # as if killed after its last moment
     assert main(words(out, "--json")) == 0
     told = json.loads(capsys.readouterr().out)
     assert [run["state"] for run in told["runs"]] == ["done", "done"]
-    assert {path: path.stat().st_mtime_ns for path in first.iterdir()} == written
+    assert {path: path.stat().st_mtime_ns for path in first.iterdir() if path.is_file()} == written
     assert_same(undisturbed, out)
 
 
@@ -82,9 +82,9 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytes
 
 
 def test_two_sweeps_do_not_share_a_folder(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from multihorizon.training.records import locked
+    from multihorizon.training.records import Lock
 
-    lock = locked(undisturbed)
+    lock = Lock(undisturbed)
     try:
         assert main(words(undisturbed)) == 2
     finally:
@@ -156,6 +156,7 @@ def test_a_run_that_goes_on_tells_what_it_had_earned(undisturbed: Path, tmp_path
         folder = tmp_path / run.folder
         shutil.copytree(undisturbed / run.folder, folder)
         (folder / "weights.npz").unlink()
+        shutil.rmtree(folder / "checkpoints")
         earned = lines(folder)[-1]["evaluation_returns"]
         told: list[Status] = []
         train(run.configuration(0.0), folder, told.append, lambda message: None)

@@ -8,8 +8,9 @@ import jax
 import numpy as np
 import pytest
 
+from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.optimisers import Adam
-from multihorizon.agents.presets import Agent, preset
+from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import FINAL, TERMINATED, TRUNCATED
 from multihorizon.envs.foraging import Foraging
 from multihorizon.training import memory
@@ -23,13 +24,13 @@ from multihorizon.training.worlds import world
 FIELD = Foraging("1S...9", most_steps=12)
 
 
-def small(name: str, **settings: object) -> Agent:
+def small(name: str, **settings: object) -> AgentConfig:
     agent = replace(world("foraging").adapt(preset(name)), replay_capacity=2_000, warm_up_steps=200)
     return replace(agent, **settings)
 
 
 def trainer_of(
-    agent: Agent, seeds: int = 1, environments: int = 4, steps: int = 1_000, iterations: int = 1
+    agent: AgentConfig, seeds: int = 1, environments: int = 4, steps: int = 1_000, iterations: int = 1
 ) -> DeviceTrainer:
     schedule = Schedule(iterations, steps, 0)
     return DeviceTrainer(agent, FIELD.environment(), world("foraging").torso, schedule, seeds, environments)

@@ -31,7 +31,7 @@ def without_acting(name: str) -> Any:
     assert agent.epsilon.final == 1
     assert agent.bootstrap is Bootstrap.OWN
     assert agent.priority is not Priority.ACTING
-    return plain(replace(agent, name="", acting=Acting.WEIGHTED))
+    return plain(replace(agent, name="", base="", chosen=(), acting=Acting.WEIGHTED))
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in LEARNERS])

@@ -26,12 +26,13 @@ from multihorizon.cli import main
 from multihorizon.errors import InputError
 from multihorizon.training.checkpoint import Checkpoints
 from multihorizon.training.configuration import Configuration, plain, restored
+from multihorizon.training.configure import configured as configured_for
+from multihorizon.training.configure import made
 from multihorizon.training.host_loop import HostTrainer
 from multihorizon.training.iterations import Schedule
 from multihorizon.training.records import Records, load_weights, read_configuration, read_metrics
-from multihorizon.training.run import left_behind, record
-from multihorizon.training.worlds import configured as configured_for
-from multihorizon.training.worlds import made, world
+from multihorizon.training.run import record
+from multihorizon.training.worlds import world
 
 
 def nothing(*_: object) -> None:
@@ -94,25 +95,53 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(tmp_path: Path) -> N
         np.testing.assert_array_equal(value, stopped[name])
     assert lines(tmp_path / "whole") == lines(tmp_path / "stopped")
     assert [line["iteration"] for line in lines(tmp_path / "stopped")] == [0, 1, 2]
-    assert not (tmp_path / "stopped/checkpoints").exists()
+    assert [path.name[:16] for path in (tmp_path / "stopped/checkpoints").iterdir()] == ["iteration-000003"]
     assert list((tmp_path / "stopped/events").iterdir())
-    (tmp_path / "stopped/checkpoints").mkdir()
     (tmp_path / "stopped/checkpoints/iteration-000002-0.npz").write_bytes(b"of a run killed at its very end")
     (tmp_path / "stopped/.weights-latest.123.npz").write_bytes(b"of one killed while it wrote them")
     with pytest.raises(ValueError, match="is finished"):
         run(tmp_path / "stopped")
-    assert not (tmp_path / "stopped/checkpoints").exists()
+    assert [path.name[:16] for path in (tmp_path / "stopped/checkpoints").iterdir()] == ["iteration-000003"]
     assert [path.name for path in (tmp_path / "stopped").glob("*weights*")] == ["weights.npz"]
 
 
 def test_what_an_interrupted_run_has_left_is_said(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt, match="goes on after iteration 1, the last that was checkpointed"):
-        run(tmp_path / "often", stop_after=1, by=KeyboardInterrupt)
-    assert run(tmp_path / "often") == ["going on after iteration 1 of 3"]
-    with pytest.raises(KeyboardInterrupt, match=r"no checkpoint was written yet, so .* would begin anew") as said:
-        run(tmp_path / "seldom", stop_after=1, by=KeyboardInterrupt, checkpoint_minutes=10.0)
-    assert "one can be" not in str(said.value)
-    assert "can be written after every 429 iterations" in left_behind(tmp_path, 0, 429)
+    for minutes in (0.0, 10.0):  # an interrupt writes a checkpoint, whenever the last one was
+        folder = tmp_path / f"a run {minutes:g}"
+        with pytest.raises(KeyboardInterrupt, match=r"resume '.*/a run \d+' continues after iteration 2$"):
+            run(folder, stop_after=1, by=KeyboardInterrupt, checkpoint_minutes=minutes)
+        assert run(folder, checkpoint_minutes=minutes) == ["resuming after iteration 2 of 3"]
+
+
+@pytest.mark.parametrize("make", [Scripted, Long])
+def test_an_interrupt_in_the_middle_of_an_iteration_loses_that_iteration_alone(tmp_path: Path, make: Any) -> None:
+    """The last whole one is checkpointed without its replay, which is filled again."""
+    trainer, configuration = configured(make=make, checkpoint_minutes=10.0)
+    iterate, done = trainer.iterate, []
+
+    def interrupted(training: Any, iteration: int, *given: Any) -> Any:
+        if iteration == 1 and not done:
+            done.append(iteration)
+            jax.block_until_ready(iterate(training, iteration, *given))  # it gives up the state that it was handed
+            raise KeyboardInterrupt
+        return iterate(training, iteration, *given)
+
+    trainer.iterate = interrupted  # type: ignore[method-assign]
+    records = Records(tmp_path, configuration)
+    with pytest.raises(KeyboardInterrupt, match="continues after iteration 1"):
+        record(trainer, configuration, records, nothing, nothing, nothing)
+    records.close()
+    assert run(tmp_path, make=make, checkpoint_minutes=10.0) == ["resuming after iteration 1 of 3"]
+    assert [line["iteration"] for line in lines(tmp_path)] == [0, 1, 2]
+
+
+def test_a_run_killed_between_its_last_checkpoint_and_its_weights_is_finished(tmp_path: Path) -> None:
+    run(tmp_path)
+    kept = weights(tmp_path)
+    (tmp_path / "weights.npz").unlink()
+    run(tmp_path)
+    for name, value in weights(tmp_path).items():
+        np.testing.assert_array_equal(value, kept[name])
 
 
 def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +154,7 @@ def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path: Path, monkeyp
     monkeypatch.setattr("multihorizon.training.checkpoint._checksum", refuse)
     with pytest.raises(ValueError, match=r"cannot be read \(Permission denied\)"):
         run(tmp_path / "kept")
-    assert [path.name[:9] for path in (tmp_path / "kept/checkpoints").iterdir()] == ["iteration"]
+    assert {path.name[:9] for path in (tmp_path / "kept/checkpoints").iterdir()} == {"iteration"}
 
 
 def test_events_are_for_tensorboard(tmp_path: Path) -> None:
@@ -197,7 +226,7 @@ def test_a_full_disk_stops_training_and_keeps_the_last_checkpoint(tmp_path: Path
     records = Records(tmp_path / "run", configuration)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, limits[1]))
     try:
-        with pytest.raises(ValueError, match=r"could not be written \(File too large\).*multihorizon resume"):
+        with pytest.raises(ValueError, match=r"could not be written \(File too large\).*resume the run in"):
             Checkpoints(tmp_path / "run/checkpoints", trainer.shape, True).save(trainer.init(0), 2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -210,7 +239,7 @@ def test_a_disk_that_is_full_between_checkpoints_is_named(tmp_path: Path, monkey
         raise OSError(errno.ENOSPC, "No space left on device", "weights-latest.npz")
 
     monkeypatch.setattr(Records, "weights", full)
-    said = r"weights-latest.npz could not be written \(No space left on device\).*go on with: multihorizon resume"
+    said = r"weights-latest.npz could not be written \(No space left on device\).*free some space and run: multihorizon"
     with pytest.raises(InputError, match=said):
         run(tmp_path / "run")
 
@@ -219,7 +248,7 @@ def test_without_a_checkpoint_a_run_begins_anew_and_says_so(tmp_path: Path) -> N
     run(tmp_path / "run", stop_after=0, checkpoint_minutes=1000.0)
     assert len(read_metrics(tmp_path / "run")) == 1
     (said,) = run(tmp_path / "run", checkpoint_minutes=1000.0)
-    assert "has no checkpoint yet, so that it begins anew" in said
+    assert "has no checkpoint yet, so training starts from the beginning" in said
     assert len(read_metrics(tmp_path / "run")) == 3
 
 

@@ -8,14 +8,15 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key
 
-from multihorizon.agents import fused_heads
 from multihorizon.agents import replay as replays
 from multihorizon.agents.acting import Acting, acting_weights, choose
+from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical, Priority, next_actions, of_action, priority
-from multihorizon.agents.networks import Convolve, Network, Torso, cast, fuses_convolutions, make_network
-from multihorizon.agents.presets import Agent
+from multihorizon.agents.networks import Network, Torso, cast, fuses_convolutions, make_network
 from multihorizon.agents.replay import Replay, ReplayShape, Transition
 from multihorizon.agents.returns import bootstrap_factors, n_step_returns
+from multihorizon.kernels import fused_heads
+from multihorizon.kernels.convolution import Convolve
 
 Parameters = dict[str, Any]
 """A network's weights by name. Not a network itself: those are Python's to take apart, which takes longer than a GPU
@@ -45,13 +46,14 @@ class Learner:
 
     def __init__(
         self,
-        agent: Agent,
+        agent: AgentConfig,
         actions: int,
         observation_shape: tuple[int, ...],
         torso: Torso,
         convolve: Convolve = Convolve.PLAIN,
     ) -> None:
         self.agent, self.actions, self.convolve = agent, actions, convolve
+        self.observation_shape = tuple(observation_shape)
         self.gammas = jnp.asarray(agent.horizons.gammas, jnp.float32)
         self.acting_weights = jnp.asarray(acting_weights(agent.acting, agent.horizons), jnp.float32)
         self.optimiser = agent.optimiser.make()

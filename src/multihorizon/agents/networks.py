@@ -3,35 +3,23 @@
 Written for one observation; vmap adds the batch and the seeds. The only file that knows of equinox layers.
 """
 
+import inspect
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache, partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
-from multihorizon.agents import fused_convolution, kernels
 from multihorizon.errors import InputError
-
-
-class Convolve(Enum):
-    """How a convolution is computed: the same weights and results, but not the same speed everywhere."""
-
-    PLAIN = "XLA's convolution: fastest on a CPU, except inside compiled loops, where it has no threads"
-    PRODUCTS = "patches gathered and one matrix product: fastest in loops on a CPU, and fast everywhere"
-    FUSED = "kernels of ours for a GPU, and one for the heads, where sizes fit them; products where they do not"
-
-
-def convolve_for(in_loop: bool) -> Convolve:
-    if kernels.in_use():
-        return Convolve.FUSED
-    return Convolve.PLAIN if jax.default_backend() == "cpu" and not in_loop else Convolve.PRODUCTS
+from multihorizon.kernels import fused_convolution
+from multihorizon.kernels.convolution import Convolve, convolve_and_rectify
 
 
 class Initial(Enum):
@@ -88,104 +76,72 @@ class Convolution(eqx.Module):
     convolve: Convolve = eqx.field(static=True)
 
     def __init__(
-        self, key: Key[Array, ""], inputs: int, outputs: int, size: int, stride: int, convolve: Convolve
+        self,
+        key: Key[Array, ""],
+        inputs: int,
+        outputs: int,
+        size: int,
+        stride: int,
+        convolve: Convolve = Convolve.PLAIN,
     ) -> None:
         self.weight = _uniform(key, (size, size, inputs, outputs))
         self.bias = jnp.zeros(outputs)
         self.stride, self.convolve = stride, convolve
 
     def __call__(self, x: Float[Array, "h w I"]) -> Float[Array, "h2 w2 O"]:
-        if self.convolve is Convolve.PLAIN:
-            return jax.nn.relu(fused_convolution.plain(x, self.weight, self.stride) + self.bias)
-        if self.convolve is Convolve.FUSED and fused_convolution.fits(self.weight.shape):
-            return fused_convolution.convolve_and_rectify(x, self.weight, self.bias, self.stride)
-        return jax.nn.relu(self._products(x) + self.bias)
-
-    def _products(self, x: Float[Array, "h w I"]) -> Float[Array, "h2 w2 O"]:
-        height, width, channels = x.shape
-        size, outputs = self.weight.shape[0], self.weight.shape[-1]
-        patches = gather_patches(x.reshape(-1, channels), height, width, size, self.stride)
-        product = patches.reshape(patches.shape[0], -1) @ self.weight.reshape(-1, outputs)
-        return product.reshape(-(-height // self.stride), -(-width // self.stride), outputs)
+        return convolve_and_rectify(x, self.weight, self.bias, self.stride, self.convolve)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3, 4))
-def gather_patches(
-    pixels: Float[Array, "hw I"], height: int, width: int, size: int, stride: int
-) -> Float[Array, "out taps I"]:
-    """What a convolution with SAME padding sees at each of its places. Its gradient is a gather too, and not the
-    scattered sum, slow on a GPU, that differentiation would make of it."""
-    return _rows(pixels, _places(height, width, size, stride)[0])
-
-
-def _patches_forward(
-    pixels: Array, height: int, width: int, size: int, stride: int
-) -> tuple[Float[Array, "out taps I"], None]:
-    return gather_patches(pixels, height, width, size, stride), None
-
-
-def _patches_backward(
-    height: int, width: int, size: int, stride: int, residual: None, gradient: Float[Array, "out taps I"]
-) -> tuple[Float[Array, "hw I"]]:
-    del residual
-    seen_by = _places(height, width, size, stride)[1]
-    return (_rows(gradient.reshape(-1, gradient.shape[-1]), seen_by).sum(axis=1),)
-
-
-gather_patches.defvjp(_patches_forward, _patches_backward)
-
-
-def _rows(table: Float[Array, "m I"], which: Int[np.ndarray, "..."]) -> Float[Array, "... I"]:
-    """Rows of a table; blank where there is none."""
-    return _gathered(table, jnp.asarray(which))
-
-
-@jax.custom_batching.custom_vmap
-def _gathered(table: Float[Array, "m I"], which: Int[Array, "..."]) -> Float[Array, "... I"]:
-    return jnp.take(table, which, axis=0, mode="fill", fill_value=0)
-
-
-@_gathered.def_vmap
-def _gathered_from_many(
-    count: int, batched: list[bool], tables: Float[Array, "B m I"], which: Int[Array, "..."]
-) -> tuple[Float[Array, "B ... I"], bool]:
-    """One gather from all tables, laid end to end. What vmap makes by itself is gathered in another order, and to
-    transpose it costs more on a GPU than the gather; on a CPU it is the faster of the two."""
-    assert batched == [True, False]
-    if jax.default_backend() == "cpu":
-        return jax.vmap(lambda table: jnp.take(table, which, axis=0, mode="fill", fill_value=0))(tables), True
-    rows = tables.shape[1]
-    offsets = jnp.arange(count).reshape(-1, *[1] * which.ndim) * rows
-    at = jnp.where(which < rows, which + offsets, count * rows)
-    return _gathered(tables.reshape(count * rows, -1), at), True
-
-
-@lru_cache
-def _places(
-    height: int, width: int, size: int, stride: int
-) -> tuple[Int[np.ndarray, "out taps"], Int[np.ndarray, "hw m"]]:
-    """Which pixel each tap of the kernel sees at each place, and which (place, tap) see each pixel; one beyond the last
-    where there is none."""
-
-    def along(length: int) -> Int[np.ndarray, "out size"]:
-        out = -(-length // stride)
-        before = max((out - 1) * stride + size - length, 0) // 2
-        seen = np.arange(out)[:, None] * stride + np.arange(size) - before
-        return np.where((seen >= 0) & (seen < length), seen, -1)
-
-    rows, columns = along(height)[:, None, :, None], along(width)[None, :, None, :]
-    none = height * width
-    sees = np.where((rows >= 0) & (columns >= 0), rows * width + columns, none).reshape(-1, size * size)
-    seers: list[list[int]] = [[] for _ in range(none + 1)]
-    for place_and_tap, pixel in enumerate(sees.reshape(-1)):
-        seers[pixel].append(place_and_tap)
-    most = max(map(len, seers[:none]))
-    seen_by = np.array([one + [sees.size] * (most - len(one)) for one in seers[:none]])
-    return sees, seen_by
-
-
-Torso = Callable[[Key[Array, ""], tuple[int, ...], Convolve], eqx.Module]
+Torso = Callable[[Key[Array, ""], tuple[int, ...]], eqx.Module]
 """Makes a module from one observation, of the shape given, to its features [F]."""
+
+
+@dataclass(frozen=True)
+class OwnNetwork:
+    """Stands in a configuration for a network of the user's, which is handed in again when a run is loaded."""
+
+    name: str
+
+    def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
+        del key, shape
+        raise InputError(
+            f"this run's network is your own, {self.name}, which is not stored with it: hand it in again with network="
+        )
+
+
+class _Function(eqx.Module):
+    """A function without weights."""
+
+    function: Callable[[Array], Array] = eqx.field(static=True)
+
+    def __call__(self, x: Array) -> Array:
+        return self.function(x)
+
+
+def as_torso(network: Any) -> Torso:
+    """Returns a network of the user's as a function that makes one.
+
+    Args:
+        network: `ConvTorso` or `MlpTorso`; a function `(key, observation_shape)` that makes an equinox module; an
+            equinox module, whose weights every seed starts from; or a function `observation -> features`.
+
+    Raises:
+        InputError: It is none of these.
+    """
+    if isinstance(network, ConvTorso | MlpTorso | OwnNetwork):
+        return network
+    if isinstance(network, eqx.Module) and callable(network):
+        return lambda key, shape: network
+    if callable(network):
+        takes = [p for p in inspect.signature(network).parameters.values() if p.default is p.empty]
+        if len(takes) == 2:
+            return network
+        if len(takes) == 1 and not isinstance(network, type):
+            return lambda key, shape: _Function(network)
+    raise InputError(
+        "a network must be a function (key, observation_shape) that makes an equinox module, an equinox module, or a "
+        f"function from an observation to features, got {network!r}"
+    )
 
 
 class _Convolutional(eqx.Module):
@@ -215,7 +171,7 @@ class ConvTorso:
     layers: tuple[tuple[int, int, int], ...]
     hidden: int
 
-    def __call__(self, key: Key[Array, ""], shape: tuple[int, ...], convolve: Convolve) -> eqx.Module:
+    def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
         if len(shape) != 3:
             raise InputError(
                 f"a convolutional torso takes images [height width channels], not {list(shape)}; use MlpTorso"
@@ -224,7 +180,7 @@ class ConvTorso:
         height, width, channels = shape
         layers = []
         for layer_key, (outputs, size, stride) in zip(conv_keys, self.layers, strict=True):
-            layers.append(Convolution(layer_key, channels, outputs, size, stride, convolve))
+            layers.append(Convolution(layer_key, channels, outputs, size, stride))
             height, width, channels = -(-height // stride), -(-width // stride), outputs
         return _Convolutional(layers, Dense(dense_key, height * width * channels, self.hidden))
 
@@ -235,8 +191,7 @@ class MlpTorso:
 
     widths: tuple[int, ...]
 
-    def __call__(self, key: Key[Array, ""], shape: tuple[int, ...], convolve: Convolve) -> eqx.Module:
-        del convolve
+    def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
         sizes = (int(np.prod(shape)), *self.widths)
         keys = jax.random.split(key, len(self.widths))
         return _Dense([Dense(k, i, o) for k, i, o in zip(keys, sizes[:-1], sizes[1:], strict=True)])
@@ -279,21 +234,40 @@ def make_network(
 ) -> Network:
     """`output_shape` is (H, A) or (H, A, Z). `initial` draws the heads and those layers of a torso that are ours."""
     torso_key, head_key = jax.random.split(key)
-    made = torso(torso_key, observation_shape, convolve)
+    made = torso(torso_key, observation_shape)
+    if not isinstance(made, eqx.Module) or not callable(made):
+        raise InputError(f"a network's function must return an equinox module, got {type(made).__name__}")
+    made = _computed_by(made, convolve)
     call: Any = made
     try:
         features: Any = eqx.filter_eval_shape(call, jnp.zeros(observation_shape))
     except (TypeError, ValueError) as problem:
         raise InputError(
-            f"the torso cannot take observations of shape {list(observation_shape)}: {problem}"
+            f"the network cannot take observations of shape {list(observation_shape)}: {_in_one_line(problem)}"
         ) from problem
     if len(features.shape) != 1:
-        raise InputError(f"a torso must give a vector of features, but gives shape {list(features.shape)}")
+        raise InputError(f"a network must return a vector of features, but returns shape {list(features.shape)}")
     outputs = -(-math.prod(output_shape) // LANES) * LANES
     heads = Dense(head_key, features.shape[0], outputs)
     if initial is Initial.XAVIER:
         made, heads = _as_xavier(made), _scaled(heads, features.shape[0], math.prod(output_shape[1:]))
     return Network(made, heads, output_shape)
+
+
+def _in_one_line(problem: Exception) -> str:
+    return " ".join(str(problem).split())
+
+
+def _computed_by(torso: eqx.Module, convolve: Convolve) -> eqx.Module:
+    """The same network, whose convolutions are computed in one of several ways."""
+
+    def changed(layer: Any) -> Any:
+        if isinstance(layer, Convolution):
+            layer = copy(layer)
+            object.__setattr__(layer, "convolve", convolve)  # a static field, which no tree holds
+        return layer
+
+    return jax.tree.map(changed, torso, is_leaf=lambda node: isinstance(node, Convolution))
 
 
 def _as_xavier(torso: eqx.Module) -> eqx.Module:

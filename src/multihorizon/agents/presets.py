@@ -1,50 +1,22 @@
-"""Agents as values: DQN, C51 and Rainbow, each plain, Multi and Hyper, and the paper's ablation.
+"""The paper's agents as values: DQN, C51 and Rainbow, each plain, Multi and Hyper, and the paper's ablation.
 
 All numbers are the paper's table (Appendix G) or its authors' code. An agent differs from another in values only.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
-from multihorizon.agents.acting import Acting, Epsilon
-from multihorizon.agents.losses import Bootstrap, Categorical, Huber, Loss, Priority
+from multihorizon.agents.acting import Acting
+from multihorizon.agents.config import AgentConfig
+from multihorizon.agents.losses import Categorical, Huber, Priority
 from multihorizon.agents.networks import Initial
-from multihorizon.agents.optimisers import Adam, Optimiser, RmsProp
-from multihorizon.discounting import Horizons, hazard, paper_grid, single
-from multihorizon.errors import at_least, one_of
-
-
-@dataclass(frozen=True)
-class Agent:
-    """All that makes an agent. A step is an agent's step: four frames of Atari."""
-
-    name: str
-    horizons: Horizons
-    acting: Acting | float
-    loss: Loss
-    optimiser: Optimiser
-    n_steps: int
-    priority: Priority
-    bootstrap: Bootstrap = Bootstrap.OWN
-    double_q: bool = False
-    batch: int = 32
-    replay_capacity: int = 1_000_000
-    warm_up_steps: int = 20_000
-    update_period_steps: int = 4
-    target_period_steps: int = 8_000
-    epsilon: Epsilon = Epsilon()
-    clip_rewards: bool = True
-    compute_dtype: str = "float32"
-    initial: Initial = Initial.FAN_IN
-
-    def __post_init__(self) -> None:
-        for name in ("n_steps", "batch", "update_period_steps", "target_period_steps"):
-            at_least(name, getattr(self, name), 1)
-        one_of("compute_dtype", self.compute_dtype, ["float32", "bfloat16"])
-
+from multihorizon.agents.optimisers import Adam, RmsProp
+from multihorizon.discounting import hazard, paper_grid, single
+from multihorizon.errors import one_of
 
 ATARI_HORIZONS = paper_grid(hazard.Exponential(0.01), heads=10, gamma_max=0.99)
 
-DQN = Agent(
+DQN = AgentConfig(
     name="dqn",
     horizons=single(0.99),
     acting=Acting.LARGEST_GAMMA,
@@ -70,12 +42,12 @@ RAINBOW = replace(
 )
 
 
-def multi(agent: Agent) -> Agent:
+def multi(agent: AgentConfig) -> AgentConfig:
     """Learns ten horizons, acts by the largest: the auxiliary task alone."""
     return replace(agent, name=f"multi-{agent.name}", horizons=ATARI_HORIZONS, acting=Acting.LARGEST_GAMMA)
 
 
-def hyper(agent: Agent) -> Agent:
+def hyper(agent: AgentConfig) -> AgentConfig:
     """Learns ten horizons, acts by their weighted sum."""
     return replace(agent, name=f"hyper-{agent.name}", horizons=ATARI_HORIZONS, acting=Acting.WEIGHTED)
 
@@ -87,8 +59,32 @@ ABLATION = (
     multi(replace(C51, name="c51-nstep", n_steps=3)),
     multi(replace(C51, name="c51-priority", priority=Priority.AVERAGED)),
 )
-PRESETS = {agent.name: agent for agent in (*BASES, *map(multi, BASES), *map(hyper, BASES), *ABLATION)}
+PRESETS = {
+    agent.name: replace(agent, base=agent.name) for agent in (*BASES, *map(multi, BASES), *map(hyper, BASES), *ABLATION)
+}
 
 
-def preset(name: str) -> Agent:
+def preset(name: str) -> AgentConfig:
+    """Returns a preset by its name."""
     return PRESETS[one_of("agent", name, PRESETS)]
+
+
+def agent(name: str, **settings: Any) -> AgentConfig:
+    """Returns one of the paper's agents, with settings of your own.
+
+    Args:
+        name: A preset: `dqn`, `c51` or `rainbow`, alone or after `multi-` (learns many horizons, acts by the largest γ)
+            or `hyper-` (acts by their weighted sum). `multihorizon agents` lists all.
+        **settings: Fields of `AgentConfig`, as in `n_steps=5` or `horizons=mh.minimax_grid(...)`. A part of a field has
+            a dotted name: `**{"optimiser.learning_rate": 1e-4}`. What is set here always wins over the environment's
+            defaults.
+
+    Returns:
+        The configuration, a frozen value.
+
+    Example:
+        >>> import multihorizon as mh
+        >>> mh.agent("hyper-rainbow", horizons=mh.minimax_grid(mh.discount.hyperbolic(0.05), heads=4)).name
+        'hyper-rainbow'
+    """
+    return preset(name).with_settings(**settings)

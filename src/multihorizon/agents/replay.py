@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
-from multihorizon.agents import fused_replay, kernels
+from multihorizon import kernels
 from multihorizon.errors import InputError
+from multihorizon.kernels import fused_replay
 
 GOES_ON, TERMINATED, TRUNCATED, FINAL = range(4)  # what a row's step did to its episode; FINAL rows are no steps
 OLDEST = 255  # an age is counted to here; stacks are shorter

@@ -3,6 +3,7 @@
 import argparse
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -117,10 +118,22 @@ def _run(arguments: list[str]) -> None:
     COMMANDS[options.command].run(options)
 
 
+# Arguments of the library's functions whose flags have other names.
+FLAGS = {"num_envs": "envs", "num_evaluation_envs": "evaluation-envs", "max_steps": "steps"}
+ARGUMENTS = "steps|seeds?|episodes|fps|training_steps|evaluation_steps|checkpoint_minutes"
+
+
+def _with_flags(message: str) -> str:
+    """A message of the library's, with flags in place of its arguments."""
+    words = "|".join([*FLAGS, ARGUMENTS])
+    message = re.sub(r"hand it in (again )?with (env|network)=", r"train, evaluate and resume it from Python", message)
+    return re.sub(rf"^({words})(?= (must|cannot))", lambda m: "--" + FLAGS.get(m[1], m[1]).replace("_", "-"), message)
+
+
 def _for_people(problem: Exception) -> str | None:
     """In one line; None where it is no fault of the user's, or of the machine's, but ours."""
     if isinstance(problem, InputError):
-        return str(problem)
+        return _with_flags(str(problem))
     if isinstance(problem, OSError):
         return f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem.strerror or problem)
     if isinstance(problem, MemoryError):

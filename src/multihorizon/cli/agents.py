@@ -12,6 +12,10 @@ PARENTS = {"c51": "dqn", "rainbow": "c51", "c51-nstep": "c51", "c51-priority": "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    which = "agent to show with --env (default: rainbow)"
+    parser.add_argument("agent", metavar="AGENT", nargs="?", default="rainbow", help=which)
+    where = "show an agent's settings as they are in this environment, and where each comes from"
+    parser.add_argument("--env", metavar="ENV", help=where)
     parser.add_argument("--json", action="store_true", help="agent → its whole configuration")
 
 
@@ -23,16 +27,20 @@ def _short(rate: float) -> str:
 
 def run(options: argparse.Namespace) -> None:
     from multihorizon.agents.acting import Acting
+    from multihorizon.agents.config import AgentConfig
     from multihorizon.agents.losses import Categorical
-    from multihorizon.agents.presets import PRESETS, Agent
+    from multihorizon.agents.presets import PRESETS
     from multihorizon.cli.terminal import show, show_json, table
     from multihorizon.training.configuration import plain
 
+    if options.env:
+        _show_resolved(options.agent, options.env, options.json)
+        return
     if options.json:
         show_json({name: plain(agent) for name, agent in PRESETS.items()})
         return
 
-    def described(agent: Agent) -> list[str]:
+    def described(agent: AgentConfig) -> list[str]:
         horizons, optimiser = agent.horizons, plain(agent.optimiser)
         return [
             f"{len(horizons)}",
@@ -60,3 +68,27 @@ def run(options: argparse.Namespace) -> None:
         "each head bootstraps with its own best action.\n"
         "Small worlds change the sizes; multihorizon train writes the whole configuration into its run."
     )
+
+
+def _show_resolved(name: str, env: str, as_json: bool) -> None:
+    from multihorizon.agents.config import setting_names
+    from multihorizon.agents.presets import preset
+    from multihorizon.cli.terminal import show, show_json, table
+    from multihorizon.training.configuration import plain
+
+    resolution = preset(name).resolved(env)
+    values = {setting: plain(getattr(resolution.agent, setting)) for setting in setting_names()}
+    if as_json:
+        show_json({s: {"value": value, "origin": resolution.origins[s]} for s, value in values.items()})
+        return
+    rows = [[setting, _described(value), resolution.origins[setting]] for setting, value in values.items()]
+    show(table(f"{name} in {env}", ["setting", "value", "from"], rows))
+
+
+def _described(value: object) -> str:
+    if isinstance(value, dict) and "gammas" in value:
+        return f"{len(value['gammas'])} γ, the largest {max(value['gammas']):.5g}"
+    if isinstance(value, dict):
+        parts = ", ".join(f"{name} {part}" for name, part in value.items() if name != "type")
+        return f"{value.get('type', '')} {parts}".strip()
+    return str(value)

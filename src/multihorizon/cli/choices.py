@@ -1,10 +1,11 @@
-"""Discounts, priors and grids by name, as they are written on the command line: NAME or NAME:VALUES."""
+"""Discounts and priors by name, as the command line takes them: NAME or NAME:VALUES."""
 
 import argparse
 import runpy
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import median
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from multihorizon.errors import InputError, one_of
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from multihorizon.discounting import Discount
     from multihorizon.discounting.hazard import Prior
 
-# What each name takes, and what it is when nothing is said; k is also an option of its own.
+Made = TypeVar("Made")
+
+# The values that each name takes and their defaults. --k sets k too, and each command has its own default for k.
 DISCOUNTS: dict[str, dict[str, float]] = {
     "hyperbolic": {"k": 0.01},
     "generalised-hyperbolic": {"k": 0.01, "a": 2.0},
@@ -43,24 +46,35 @@ priors over the hazard, each of which implies a discount (give --prior more than
   gamma                   k,a     scale k, shape a; implies the generalised hyperbolic discount
   uniform                 k,low   between low (0) and k
   dirac                   k       known; implies the exponential discount
-  samples:FILE                    observed hazards, numbers in a text file
+  samples:FILE                    observed hazards: rates per step, numbers in a text file
   density:FILE.py:NAME            a Python function of the hazard that integrates to 1 (or a Prior)
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser, k: float) -> None:
-    parser.add_argument("--discount", metavar="NAME", help="the discount wanted (hyperbolic)")
-    parser.add_argument("--prior", metavar="NAME", action="append", help="or the belief about risk that implies it")
+    parser.add_argument("--discount", metavar="NAME", help="discount, see below (hyperbolic)")
     parser.add_argument(
-        "--mix", metavar="W", type=float, nargs="+", default=(), help="weights of several --prior (all alike)"
+        "--prior", metavar="NAME", action="append", help="or the hazard prior that implies it, see below"
     )
-    parser.add_argument("--k", type=float, help=f"the k of the discount or prior ({k:g})")
+    parser.add_argument(
+        "--mix", metavar="W", type=float, nargs="+", default=(), help="weights of several --prior (equal)"
+    )
+    parser.add_argument("--k", type=float, help=f"k of the discount or prior ({k:g})")
     parser.set_defaults(default_k=k)
     parser.epilog = HELP
 
 
+def check_given(options: argparse.Namespace) -> None:
+    """Refuses an option given as --option=--, for which argparse returns an empty list."""
+    for name, value in vars(options).items():
+        if value == [] or (isinstance(value, list) and [] in value):
+            raise InputError(
+                f"--{'gamma-cap' if name == 'gamma_max' else name.replace('_', '-')} needs a value, got '--'"
+            )
+
+
 def discount(options: argparse.Namespace) -> "Discount":
-    """The discount that the options ask for."""
+    """Returns the discount that the options describe."""
     from multihorizon.discounting import discount as discounts
 
     if options.prior and options.discount:
@@ -68,13 +82,13 @@ def discount(options: argparse.Namespace) -> "Discount":
     if options.prior:
         return discounts.from_prior(_mixed([_prior(text, options) for text in options.prior], options.mix))
     if len(options.mix):
-        raise InputError("--mix weighs several --prior; there are none")
+        raise InputError("--mix gives the weights of several --prior, and there are none")
     name, values = _parted(options.discount or "hyperbolic")
     if one_of("discount", name, [*DISCOUNTS, "function"]) == "function":
         found = _function(values, _from_file("function", values))
         return discounts.from_function(found, found.__name__)
     make: Callable[..., Discount] = getattr(discounts, name.replace("-", "_"))
-    return make(**_numbers(name, values, DISCOUNTS[name], options))
+    return _made(make, name, values, DISCOUNTS[name], options)
 
 
 def _mixed(priors: "list[Prior]", weights: "tuple[float, ...] | list[float]") -> "Prior":
@@ -85,18 +99,23 @@ def _mixed(priors: "list[Prior]", weights: "tuple[float, ...] | list[float]") ->
     return hazard.Mixture(priors, weights)
 
 
+def prior(text: str) -> "Prior":
+    """A prior by its name alone, as in exponential:0.01."""
+    return _prior(text, argparse.Namespace(k=None, default_k=0.01))
+
+
 def _prior(text: str, options: argparse.Namespace) -> "Prior":
     from multihorizon.discounting import hazard
 
     name, values = _parted(text)
     one_of("prior", name, [*PRIORS, "samples", "density"])
     if name == "samples":
-        return hazard.Samples(_observed(values))
+        return hazard.Samples(_observed_rates(values))
     if name == "density":
         found = _from_file("density", values)
         return found if isinstance(found, hazard.Prior) else hazard.Density(_function(values, found))
     make: Callable[..., Prior] = getattr(hazard, name.capitalize())
-    return make(**_numbers(name, values, PRIORS[name], options))
+    return _made(make, name, values, PRIORS[name], options)
 
 
 def _parted(text: str) -> tuple[str, str]:
@@ -104,8 +123,23 @@ def _parted(text: str) -> tuple[str, str]:
     return name.replace("_", "-").replace("generalized", "generalised"), values
 
 
-def _numbers(name: str, text: str, defaults: dict[str, float], options: argparse.Namespace) -> dict[str, float]:
-    """'0.7,0.99' or 'beta=0.7,delta=0.99' over the defaults, with --k where there is a k."""
+def _made(
+    make: Callable[..., Made], name: str, text: str, defaults: dict[str, float], options: argparse.Namespace
+) -> Made:
+    """Calls `make` with the values given and the defaults; a note names the defaults where only some were given."""
+    from multihorizon.cli.terminal import note
+
+    given = _given(name, text, defaults, options)
+    values = {**defaults, **({"k": options.default_k} if "k" in defaults else {}), **given}
+    made = make(**values)
+    if 0 < len(given) < len(values):
+        parts = (f"{key} = {value:g}{'' if key in given else ' (default)'}" for key, value in values.items())
+        note(f"{name}: {', '.join(parts)}")
+    return made
+
+
+def _given(name: str, text: str, defaults: dict[str, float], options: argparse.Namespace) -> dict[str, float]:
+    """Reads '0.7,0.99' or 'beta=0.7,delta=0.99', and --k."""
     takes = ", ".join(defaults) or "no values"
     said: dict[str, float] = {}
     for position, word in enumerate(text.split(",") if text else []):
@@ -121,27 +155,34 @@ def _numbers(name: str, text: str, defaults: dict[str, float], options: argparse
             raise InputError(f"the {key} of {name} must be a number, got '{number}'") from None
     if options.k is not None:
         if "k" not in defaults:
-            raise InputError(f"--k means nothing to {name}; it takes {takes}")
+            raise InputError(f"{name} has no k, so --k cannot be used; it takes {takes}")
         if "k" in said:
             raise InputError(f"the k of {name} is given twice: {said['k']:g}, and --k {options.k:g}")
         said["k"] = options.k
-    return {**defaults, **({"k": options.default_k} if "k" in defaults else {}), **said}
+    return said
 
 
-def _observed(file: str) -> list[float]:
+def _observed_rates(file: str) -> list[float]:
+    """Reads hazards from a file. Refuses what can only be times: a hazard of 1 survives 37% of the steps."""
     if not file:
         raise InputError("samples needs a file of observed hazards, as in --prior samples:hazards.txt")
     try:
-        return [float(word) for word in Path(file).read_text().replace(",", " ").split()]
+        rates = [float(word) for word in Path(file).read_text().replace(",", " ").split()]
     except ValueError as problem:
-        raise InputError(f"{file} must hold numbers alone: {problem}") from None
+        raise InputError(f"{file} must contain only numbers: {problem}") from None
+    if rates and median(rates) >= 1:
+        raise InputError(
+            f"{file} seems to contain times, not hazard rates per step: its median is {median(rates):g}, and at a "
+            "hazard of 1 only 37% survive a step; the rate of a time is 1/time"
+        )
+    return rates
 
 
 def _from_file(what: str, place: str) -> Any:
-    """What a Python file of the user's calls by that name."""
+    """Runs a Python file of the user and returns what it defines under the name in FILE.py:NAME."""
     file, _, name = place.rpartition(":")
     if not file:
-        raise InputError(f"a {what} of your own is given by its file and name, as in {what}:mine.py:my_{what}")
+        raise InputError(f"{what} needs a file and a name in it, as in {what}:mine.py:my_{what}")
     defined = guarded(file, runpy.run_path, file)
     if name not in defined:
         raise InputError(f"{file} has no {name}; it has {', '.join(n for n in defined if not n.startswith('_'))}")
@@ -149,9 +190,9 @@ def _from_file(what: str, place: str) -> Any:
 
 
 def _function(place: str, found: Any) -> Callable[[float], float]:
-    """A function whose failures are the user's to read, in one line."""
+    """Returns the function with its exceptions turned into one-line errors."""
     if not callable(found):
-        raise InputError(f"{place} is not a function of one number, but {found!r}")
+        raise InputError(f"{place} must be a function of one number, got {found!r}")
 
     def of_one(x: float) -> float:
         return float(guarded(f"{place} at {x:g}", lambda: float(found(x))))
@@ -161,11 +202,12 @@ def _function(place: str, found: Any) -> Callable[[float], float]:
 
 
 def guarded(place: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls the user's code; whatever it raises becomes a one-line error that starts with `place`."""
     try:
         return call(*arguments)
     except OSError:
         raise
-    except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever the user's own code may do
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - the user's code may raise anything
         how = "" if isinstance(problem, InputError) else f" failed with {type(problem).__name__}"
         said = str(problem).replace("\n", " ")
         raise InputError(f"{place}{how}: {said}") from None

@@ -2,53 +2,78 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from multihorizon.cli import running
+from multihorizon.cli import choices, running
 from multihorizon.errors import at_least
 
-if TYPE_CHECKING:
-    from multihorizon.training.iterations import Progress
-
-SUMMARY = "what a run's agent earns with its weights frozen: multihorizon evaluate RUN"
+SUMMARY = "plays episodes with a run's agent and prints what it earns: multihorizon evaluate RUN"
 DESCRIPTION = """\
-Plays with the newest weights of a run, finished or not. Episodes begin until the steps asked for are played, and all
-that began are finished.
+Plays whole episodes with the newest weights of a run, finished or not, in its environment or in another one, with or
+without hazard. Returns are undiscounted. Intervals are over episodes, not over seeds.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a run")
-    parser.add_argument("--steps", type=running.whole, default=125_000, help="of all environments together (125,000)")
-    parser.add_argument("--seed", type=int, default=1_000_000, help="of the episodes (1,000,000)")
-    parser.add_argument(
-        "--weights", type=Path, metavar="FILE", help="others than the newest, as RUN/weights-000010.npz"
-    )
-    running.add_arguments(parser, "episodes and mean return, by seed")
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
+    parser.add_argument("--episodes", type=running.whole, default=100, help="episodes of each seed (default: 100)")
+    parser.add_argument("--env", metavar="ENV", help="environment to play in (default: the run's)")
+    hazard = "prior over the hazard of an episode, as in exponential:0.01 (default: no hazard)"
+    parser.add_argument("--hazard", metavar="PRIOR", help=hazard)
+    parser.add_argument("--seed", type=int, default=1_000_000, help="seed of the episodes (default: 1,000,000)")
+    weights = "weights file to load, such as RUN/weights-000010.npz (default: the newest in RUN)"
+    parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)
+    running.add_arguments(parser, "print returns, lengths, means and intervals by seed as JSON")
 
 
 def run(options: argparse.Namespace) -> None:
     running.use_device(options.device)
-    from multihorizon.cli.progress import mean
     from multihorizon.cli.terminal import counted, show, show_json, table, working
-    from multihorizon.training.judging import evaluate_run
-    from multihorizon.training.records import newest_weights, read_configuration
+    from multihorizon.training.episodes import evaluate
+    from multihorizon.training.records import newest_weights
+    from multihorizon.training.runs import load_run
 
-    at_least("--steps", options.steps, 0)
+    at_least("--episodes", options.episodes, 1, 1_000_000)
     at_least("--seed", options.seed, 0, 2**31 - 1)
-    configuration = read_configuration(options.run)
+    hazard = choices.prior(options.hazard) if options.hazard else None
+    done = load_run(options.run)
     weights = options.weights or newest_weights(options.run)
-    with working(f"playing {configuration.environment} with {weights} ...") as tell:
+    environment = options.env or done.configuration.environment
+    found = {}
+    with working(f"playing {environment} with {weights} ...") as tell:
+        for seed in done.seeds:
 
-        def report(progress: "Progress") -> None:
-            steps, episodes = progress.evaluated or (0, 0)
-            so_far = f"{steps:,} steps, {counted(episodes, 'episode')}, return {mean(progress.returns)}"
-            tell(f"{so_far}, {progress.steps_per_second:,.0f} steps/s")
+            def told(ended: int, steps: int, seed: int = seed) -> None:
+                tell(f"seed {seed}: {counted(ended, 'episode')}, {steps:,} steps")
 
-        episodes, returns = evaluate_run(configuration, weights, options.seed, options.steps, report)
-    seeds = range(configuration.seed, configuration.seed + configuration.seeds)
+            found[seed] = evaluate(
+                done.policy(seed, weights), environment, options.episodes, hazard=hazard, seed=options.seed, told=told
+            )
     if options.json:
-        show_json({"weights": str(weights), "seeds": list(seeds), "episodes": episodes, "returns": returns})
+        listed = [
+            {
+                "seed": seed,
+                "episodes": len(one),
+                "mean": one.mean,
+                "interval": list(one.interval) if len(one) > 1 else None,
+                "std": one.std,
+                "returns": one.values.tolist(),
+                "lengths": one.lengths.tolist(),
+            }
+            for seed, one in found.items()
+        ]
+        show_json({"weights": str(weights), "environment": environment, "seeds": listed})
         return
-    rows = [[str(s), str(n), f"{r:.2f}"] for s, n, r in zip(seeds, episodes, returns, strict=True)]
-    show(table(f"{configuration.agent.name} in {configuration.environment}", ["seed", "episodes", "mean return"], rows))
+    rows = [
+        [
+            str(seed),
+            str(len(one)),
+            f"{one.mean:.2f}",
+            f"{one.interval[0]:.2f} to {one.interval[1]:.2f}" if len(one) > 1 else "-",
+            f"{one.std:.2f}",
+            f"{one.lengths.mean():.1f}",
+        ]
+        for seed, one in found.items()
+    ]
+    columns = ["seed", "episodes", "mean return", "95% interval", "std", "mean length"]
+    under = f", hazard {options.hazard}" if options.hazard else ""
+    show(table(f"{done.configuration.agent.name} in {environment}{under}", columns, rows))

@@ -1,6 +1,7 @@
 """multihorizon foraging: Rainbow and Hyper-Rainbow learn to forage, and are judged under hazard."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multihorizon.errors import at_least
@@ -16,9 +17,10 @@ without hazard, three seeds side by side, and is then judged by what it earns, u
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--steps", type=int, default=14_000, help="agent steps for each seed (14,000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the first of three seeds (0)")
-    parser.add_argument("--json", action="store_true", help="agent → meals and earned, by seed")
+    parser.add_argument("--steps", type=int, default=14_000, help="agent steps of each seed (default: 14,000)")
+    parser.add_argument("--seed", type=int, default=0, help="first of the three seeds (default: 0)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write foraging.json to")
+    parser.add_argument("--json", action="store_true", help="print each agent's meals and earnings by seed as JSON")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -26,17 +28,24 @@ def run(options: argparse.Namespace) -> None:
     from multihorizon.cli.terminal import show, show_json, table
     from multihorizon.envs.foraging import Foraging
     from multihorizon.experiments import foraging
+    from multihorizon.files import writable_folder, write_json
 
-    at_least("--seed", options.seed, 0)
+    at_least("--seed", options.seed, 0, 2**31 - 4)
+    at_least("--steps", options.steps, 1, 10_000_000)
+    if options.out:
+        writable_folder(options.out)
     agents = [foraging.rainbow(0.99), foraging.hyper_rainbow()]
     found = []
     for agent in agents:
         with training_progress(agent.name, options.steps) as told:
             found.append(foraging.forage(agent, options.steps, options.seed, *told))
     best = foraging.best_choice()
+    listed = {f.agent: {"meals": f.meals.tolist(), "earned": f.earned.tolist()} for f in found}
+    listed |= {"best": {"meals": best.meals.tolist(), "earned": best.earned}}
+    if options.out:
+        write_json(options.out / "foraging.json", listed)
     if options.json:
-        listed = {f.agent: {"meals": f.meals.tolist(), "earned": f.earned.tolist()} for f in found}
-        show_json(listed | {"best": {"meals": best.meals.tolist(), "earned": best.earned}})
+        show_json(listed)
         return
     rows = [
         [start, *(" ".join(str(m) for m in f.meals[:, i]) for f in found), str(best.meals[i])]

@@ -60,21 +60,20 @@ def _write(
 ) -> None:
     from multihorizon.cli.terminal import working
     from multihorizon.files import write_json
-    from multihorizon.report import discounting as mathematics
-    from multihorizon.report import pathworld as figures
-    from multihorizon.report.style import save
+    from multihorizon.reports import theory_figures as figures
+    from multihorizon.reports.figure_style import save
 
     out: Path = options.out
     by_name = {outcome.experiment.name: outcome for outcome in outcomes}
     with working(f"drawing the figures into {out} ..."):
         drawn = {
-            "pathworld": figures.picture(by_name["matching_prior"]),
-            **{f"values_{name}": figures.values(outcome) for name, outcome in by_name.items()},
-            "effect_of_gamma_max": figures.gamma_max(by_name["gamma_max"].experiment),
-            "hyperbolic_against_exponential": mathematics.hyperbolic_against_exponential(),
-            "priors_and_discounts": mathematics.priors_and_discounts(),
-            "gamma_integral": mathematics.gamma_integral(),
-            "integral_forms": mathematics.integral_forms(),
+            "pathworld": figures.draw_pathworld(by_name["matching_prior"]),
+            **{f"values_{name}": figures.draw_path_values(outcome) for name, outcome in by_name.items()},
+            "effect_of_gamma_max": figures.draw_gamma_max(by_name["gamma_max"].experiment),
+            "hyperbolic_against_exponential": figures.draw_hyperbolic_against_exponential(),
+            "priors_and_discounts": figures.draw_priors_and_discounts(),
+            "gamma_integral": figures.draw_gamma_integral(),
+            "integral_forms": figures.draw_integral_forms(),
         }
         written = [save(figure, out / f"{name}.png") for name, figure in drawn.items()]
         written.append(write_json(out / "tables.json", tables))

@@ -1,41 +1,44 @@
-"""multihorizon preferences: the paper's opening example, for any discount."""
+"""multihorizon preferences: the example in the paper's introduction, for any discount."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
 from multihorizon.cli import choices
-from multihorizon.errors import at_least
+from multihorizon.errors import at_least, positive
 
 if TYPE_CHECKING:
     from multihorizon.discounting import Discount
 
-SUMMARY = "1M now or 1.1M tomorrow? In 365 days or 366? Which is taken, and where that reverses"
+SUMMARY = "1M now or 1.1M tomorrow? In 365 days or 366? The preference, and where it reverses"
 DESCRIPTION = """\
-A smaller reward sooner or a larger one later: which does a discount take now, and which after a wait? Hyperbolic
-discounters change their mind as both recede; exponential ones never do.
+Compares a smaller reward sooner with a larger one later, now and after a wait. Under a hyperbolic discount the
+preference can reverse as the wait grows; under an exponential discount it never does.
 """
-SEARCHED = 10  # times the wait
+SEARCHED = 10  # reversals are searched up to this many times the wait
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     choices.add_arguments(parser, k=0.2)
-    parser.add_argument("--sooner", type=float, default=1.0, metavar="R", help="the smaller, sooner reward (1)")
-    parser.add_argument("--later", type=float, default=1.1, metavar="R", help="the larger, later reward (1.1)")
-    parser.add_argument("--delay", type=float, default=1.0, metavar="T", help="how much later it comes (1)")
+    parser.add_argument("--sooner", type=float, default=1.0, metavar="R", help="smaller, sooner reward (1)")
+    parser.add_argument("--later", type=float, default=1.1, metavar="R", help="larger, later reward (1.1)")
+    parser.add_argument("--delay", type=float, default=1.0, metavar="T", help="time between the two rewards (1)")
     parser.add_argument(
-        "--wait", type=int, default=365, metavar="T", help="the wait before both, in the second offer (365)"
+        "--wait", type=int, default=365, metavar="T", help="wait before both rewards in the second offer (365)"
     )
-    parser.add_argument("--unit", default="day", help="what a step of time is called (day)")
-    parser.add_argument("--json", action="store_true", help="the offers and where the preference reverses")
+    parser.add_argument("--unit", default="day", help="name of a unit of time (day)")
+    parser.add_argument("--json", action="store_true", help="print the offers and where the preference reverses")
 
 
 def run(options: argparse.Namespace) -> None:
     from multihorizon.cli.terminal import show, show_json, table
     from multihorizon.discounting import discount
 
+    choices.check_given(options)
     at_least("--wait", options.wait, 1, 100_000)
+    for flag in ("sooner", "later", "delay"):
+        positive(f"--{flag}", getattr(options, flag))
     wanted = choices.discount(options)
-    first_step = min(1.0, float(wanted(options.delay) / wanted(0)) ** (1 / options.delay)) if options.delay > 0 else 1.0
+    first_step = min(1.0, float(wanted(options.delay) / wanted(0)) ** (1 / options.delay))
     asked = [_judge(d, options) for d in (wanted, discount.exponential(first_step))]
     if options.json:
         show_json(asked[0])

@@ -1,19 +1,22 @@
-"""What the commands on runs share: their options, and for `train` and `resume` a run in its folder as it goes."""
+"""Options that the commands on runs share, and progress on the terminal."""
 
 import argparse
-from contextlib import closing, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from multihorizon.errors import InputError, one_of
 
 if TYPE_CHECKING:
     from multihorizon.training.configuration import Configuration
     from multihorizon.training.iterations import Outcome
+    from multihorizon.training.progress import Hooks
+    from multihorizon.training.runs import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser, json: str = "the last iteration's metrics and the folder") -> None:
-    parser.add_argument("--device", metavar="cpu|gpu", help="where to compute (the fastest that there is)")
+    parser.add_argument("--device", metavar="cpu|gpu", help="device to compute on (default: a GPU if there is one)")
     parser.add_argument("--json", action="store_true", help=json)
 
 
@@ -47,39 +50,41 @@ def use_device(name: str | None) -> None:
         ) from None
 
 
-def go(configuration: "Configuration", folder: Path, as_json: bool) -> None:
-    from multihorizon.cli.progress import training_progress
-    from multihorizon.cli.terminal import counted, note, show, show_json
-    from multihorizon.training import memory
-    from multihorizon.training.configuration import device_name
-    from multihorizon.training.records import Records
-    from multihorizon.training.run import record
-    from multihorizon.training.worlds import trainer_of, world
+@dataclass
+class Terminal:
+    """Watches a run on the terminal. Implements `multihorizon.training.progress.Watcher`."""
 
-    trainer = trainer_of(configuration)
-    said = memory.check(trainer)
-    name, seeds = configuration.agent.name, configuration.seeds
-    steps = configuration.schedule.iterations * trainer.cycles * trainer.pace.steps
-    last: list[Outcome] = []
-    frames = world(configuration.environment).frames_per_step
-    with (
-        closing(Records(folder, configuration)) as records,
-        training_progress(name, steps, frames) as (report, finished),
-    ):
-        records.refuse_if_finished()
-        if not as_json:
-            many = f"{counted(seeds, 'seed')} of {steps:,} steps"
-            show(f"{name} in {configuration.environment}, {many}, on {device_name()}; {said}")
-            kernels = ", ".join(trainer.learner.kernels) or "none"
-            count = counted(configuration.environments, "environment")
-            show(f"{configuration.agent.compute_dtype}, {count} per seed, GPU kernels: {kernels}")
+    as_json: bool
+    last: "Outcome | None" = None
 
-        def keep(outcome: "Outcome") -> None:
-            last[:] = [outcome]
-            finished(outcome)
+    @contextmanager
+    def watch(
+        self, trainer: Any, configuration: "Configuration", frames_per_step: int, where: str
+    ) -> "Iterator[Hooks]":
+        from multihorizon.cli.progress import training_progress
+        from multihorizon.cli.terminal import counted, note, show
+        from multihorizon.training.progress import Hooks
 
-        record(trainer, configuration, records, report, keep, note)
-    if as_json:
-        show_json({"folder": str(folder), "last": last[0].line()})
-    else:
-        show(f"Written to {folder}: config.json, metrics.jsonl, events, weights.npz")
+        name, steps = configuration.agent.name, configuration.schedule.iterations * trainer.cycles * trainer.pace.steps
+        with training_progress(name, steps, frames_per_step) as (report, finished):
+            if not self.as_json:
+                many = f"{counted(configuration.seeds, 'seed')} of {steps:,} steps"
+                show(f"{name} in {configuration.environment}, {many}, {where}")
+                kernels = ", ".join(trainer.learner.kernels) or "none"
+                count = counted(configuration.environments, "environment")
+                show(f"{configuration.agent.compute_dtype}, {count} per seed, GPU kernels: {kernels}; compiling ...")
+
+            def keep(outcome: "Outcome") -> None:
+                self.last = outcome
+                finished(outcome)
+
+            yield Hooks(report, keep, note)
+
+    def show_end(self, run: "Run") -> None:
+        """Says what was written."""
+        from multihorizon.cli.terminal import show, show_json
+
+        if self.as_json:
+            show_json({"folder": str(run.folder), "last": self.last.line() if self.last else None})
+        else:
+            show(f"Written to {run.folder}: config.json, metrics.jsonl, events, weights.npz")

@@ -10,6 +10,7 @@ from multihorizon.cli.running import whole
 from multihorizon.errors import InputError, one_of
 
 if TYPE_CHECKING:
+    from multihorizon.agents.config import AgentConfig
     from multihorizon.discounting import Horizons
 
 
@@ -29,21 +30,15 @@ def horizons_from(path: Path) -> "Horizons":
         ) from None
 
 
-def changed(value: Any, assignment: str) -> Any:
-    """The configuration with one setting, given as name.of.setting=value, replaced."""
-    from dataclasses import fields, is_dataclass, replace
-
+def parsed(agent: "AgentConfig", assignment: str) -> dict[str, Any]:
+    """A setting that is written as NAME=VALUE or NAME.PART=VALUE, for `AgentConfig.with_settings`."""
     path, separator, text = assignment.partition("=")
     if not separator:
         raise InputError(f"--set takes NAME=VALUE, got '{assignment}'")
-    name, _, rest = path.partition(".")
-    one_of("setting", name, [f.name for f in fields(value)])
-    old = getattr(value, name)
-    if rest:
-        if not is_dataclass(old):
-            raise InputError(f"{name} has no settings of its own")
-        return replace(value, **{name: changed(old, f"{rest}={text}")})
-    return replace(value, **{name: _parsed(name, old, text)})
+    name, _, part = path.partition(".")
+    agent.check_setting(name, part)
+    old = getattr(agent, name)
+    return {path: _parsed(part or name, getattr(old, part) if part else old, text)}
 
 
 def _parsed(name: str, old: Any, text: str) -> Any:

@@ -110,28 +110,32 @@ def _chosen(planned: "list[Planned]", words: list[str]) -> "list[Planned]":
 
 
 def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen: "list[Planned]") -> None:
-    from contextlib import AbstractContextManager, closing, nullcontext
-
+    from multihorizon import api
     from multihorizon.cli.sweep_table import board
     from multihorizon.cli.terminal import counted, note, show, show_json
-    from multihorizon.experiments.sweep import State, TrainAll, describe, here
-    from multihorizon.training.records import locked
 
-    way: AbstractContextManager[TrainAll] = nullcontext(here)
+    way: Any = None
     if options.ray is not None:
         from multihorizon.experiments.ray_cluster import cluster
 
         way = cluster(options.ray, options.device, options.gpu_share, options.cpus)
-    with way as train_all, closing(locked(out)):
-        describe(experiment, out)
-        left = [one for one in chosen if not one.finished]
-        if not options.json:
-            show(f"{experiment.name} in {out}: {counted(len(chosen), 'run')}, {len(left)} left")
-        with board(chosen) as (tell, statuses):
-            train_all(left, tell, note)
+    left = [one for one in chosen if not one.finished]
+    if not options.json:
+        show(f"{experiment.name} in {out}: {counted(len(chosen), 'run')}, {len(left)} left")
+    folders = {one.run.folder for one in chosen}
+    with board(chosen) as tell:
+        done = api.sweep(
+            experiment,
+            out,
+            only=lambda one: one.run.folder in folders,
+            train_all=way,
+            checkpoint_minutes=options.checkpoint_minutes,
+            tell=tell,
+            warn=note,
+        )
+    statuses, failed = done.statuses, done.failed
     if options.json:
         show_json({"folder": str(out), "runs": [_ended(one, statuses[one.run.folder]) for one in chosen]})
-    failed = [one for one in chosen if statuses[one.run.folder].state is State.FAILED]
     if failed:
         said = statuses[failed[0].run.folder].said
         raise InputError(f"{len(failed)} of {counted(len(chosen), 'run')} failed; {failed[0].name}: {said}")

@@ -16,8 +16,8 @@ MOST_ROWS = 20
 
 
 @contextmanager
-def board(planned: "Sequence[Planned]") -> "Iterator[tuple[Callable[[Planned, Status], None], dict[str, Status]]]":
-    """Takes what is told of each run, and keeps the last of it by the run's folder."""
+def board(planned: "Sequence[Planned]") -> "Iterator[Callable[[Planned, Status], None]]":
+    """Shows every run's status as it changes."""
     from rich.console import Console
     from rich.live import Live
 
@@ -40,7 +40,7 @@ def board(planned: "Sequence[Planned]") -> "Iterator[tuple[Callable[[Planned, St
                 done = sum(s.state is State.DONE for s in statuses.values())
                 console.print(f"[{done}/{len(planned)}] {one.name}: {_line(one, status)}", soft_wrap=True, markup=False)
 
-        yield tell, statuses
+        yield tell
 
 
 def _line(one: "Planned", status: "Status") -> str:

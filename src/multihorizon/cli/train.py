@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 from pathlib import Path
 
 from multihorizon.cli import running
@@ -51,40 +52,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     running.use_device(options.device)
-    from dataclasses import replace
-
     from multihorizon.agents.presets import preset
-    from multihorizon.cli.settings import changed, horizons_from
-    from multihorizon.training.records import read_configuration
-    from multihorizon.training.worlds import configured, world
+    from multihorizon.cli.settings import horizons_from, parsed
+    from multihorizon.training.records import CONFIGURATION, is_finished, read_configuration
+    from multihorizon.training.runs import train
+    from multihorizon.training.worlds import world
 
-    named = preset(options.agent)
     chosen = world(options.env)
-    agent = chosen.adapt(named)
+    agent = preset(options.agent)
     if options.horizons:
-        agent = replace(agent, horizons=horizons_from(options.horizons))
+        agent = agent.with_settings(horizons=horizons_from(options.horizons))
+    resolved = chosen.adapt(agent)  # a part of a setting is set in what the environment made of the whole
     for assignment in options.set:
-        agent = changed(agent, assignment)
-    configuration = configured(
-        chosen,
-        agent,
-        seeds=options.seeds,
-        seed=options.seed,
-        steps=options.steps,
-        training_steps=options.training_steps,
-        evaluation_steps=options.evaluation_steps,
-        environments=options.envs,
-        evaluation_environments=options.evaluation_envs,
-        checkpoint_minutes=options.checkpoint_minutes,
-        checkpoint_replay=not options.no_checkpoint_replay,
-    )
+        resolved = resolved.with_settings(**parsed(resolved, assignment))
     named_after = re.sub(r"[^\w.-]+", "-", f"{agent.name}-{chosen.name}-{options.seed}").lstrip(".")
     folder = options.out or Path("runs") / named_after
-    if (folder / "config.json").exists():
+    if (folder / CONFIGURATION).exists():
         held = read_configuration(folder)
-        is_finished = (folder / "weights.npz").exists()
-        advice = "it is finished, so" if is_finished else f"go on with it by multihorizon resume {folder}, or"
+        quoted = shlex.quote(str(folder))
+        more = f"extend it with multihorizon resume {quoted} --steps N"
+        advice = more if is_finished(folder) else f"continue it with multihorizon resume {quoted}"
         raise InputError(
-            f"{folder} holds a run already, {held.agent.name} in {held.environment}; {advice} name another with --out"
+            f"{folder} already holds a run, {held.agent.name} in {held.environment}; {advice}, or choose another "
+            "folder with --out"
         )
-    running.go(configuration, folder, options.json)
+    watcher = running.Terminal(options.json)
+    done = train(
+        resolved,
+        options.env,
+        steps=options.steps,
+        seeds=options.seeds,
+        seed=options.seed,
+        out=folder,
+        num_envs=options.envs,
+        num_evaluation_envs=options.evaluation_envs,
+        training_steps=options.training_steps,
+        evaluation_steps=options.evaluation_steps,
+        checkpoint_minutes=options.checkpoint_minutes,
+        checkpoint_replay=not options.no_checkpoint_replay,
+        watcher=watcher,
+    )
+    watcher.show_end(done)

@@ -1,11 +1,12 @@
-"""From a belief about risk to a discount to a weighted set of horizons. Pure mathematics: no word of agents.
+"""Priors, discounts and horizons: the mathematics of discounting, independent of agents.
 
 hazard prior → discount d(t) → Horizons (γ, weights)
 """
 
 from multihorizon.discounting import discount, hazard
 from multihorizon.discounting.discount import Discount
-from multihorizon.discounting.horizons import Fit, Form, Horizons, Sum, gauss_grid, paper_grid, single
+from multihorizon.discounting.grids import Form, Sum, gauss_grid, paper_grid
+from multihorizon.discounting.horizons import Fit, Horizons, single
 from multihorizon.discounting.minimax import minimax_grid
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""Discount functions d(t): what a reward t steps away is worth now, as a share of itself.
+"""Discount functions d(t): the present value of a reward of 1 that comes after t steps.
 
-All but a plain function come from a hazard prior: d(t) is the survival s(t) under it.
+Every discount here comes from a hazard prior, whose survival s(t) it is, except those made by `from_function`.
 """
 
 import math
@@ -17,10 +17,16 @@ from multihorizon.errors import InputError, inside, positive
 
 @dataclass(frozen=True)
 class Discount:
-    """d(t) as a value to call.
+    """A discount function d(t). Call it with a time or an array of times, in steps.
 
-    `prior` is the belief behind it, where there is one. `slowest_gamma` and `bound` say how slowly it may fall:
-    |d(t)| ≤ bound · slowest_gamma^t.
+    Make one with `hyperbolic`, `exponential`, `from_prior`, `from_function` or another function of this module.
+
+    Attributes:
+        label: A short name, such as "hyperbolic(k=0.01)".
+        function: Computes d for an array of times.
+        prior: The hazard prior whose survival d is, or None where there is none.
+        slowest_gamma: With `bound`, how slowly d falls: |d(t)| ≤ bound · slowest_gamma^t.
+        bound: See `slowest_gamma`.
     """
 
     label: str
@@ -30,10 +36,25 @@ class Discount:
     bound: float = 1.0
 
     def __call__(self, t: ArrayLike) -> Values:
+        """Returns d(t).
+
+        Args:
+            t: A time or an array of times in steps, finite and at least 0.
+
+        Returns:
+            A scalar for a scalar, an array of the same shape for an array.
+
+        Raises:
+            InputError: If a time is negative or not finite.
+        """
         return self.function(times(t))
 
     def log(self, t: ArrayLike) -> Values:
-        """ln d(t), which does not underflow where a prior knows it."""
+        """Returns ln d(t). It stays finite where d(t) underflows, if the discount has a prior.
+
+        Args:
+            t: A time or an array of times in steps, finite and at least 0.
+        """
         if self.prior is not None:
             return self.prior.log_survival(t)
         with np.errstate(divide="ignore"):
@@ -44,14 +65,36 @@ class Discount:
 
 
 def from_prior(prior: Prior, label: str | None = None) -> Discount:
-    """The discount that a belief about risk implies: d(t) = s(t)."""
+    """Returns the discount that a hazard prior implies, its survival: d(t) = s(t) (equations 2 and 6).
+
+    Args:
+        prior: The belief about the hazard per step.
+        label: The name of the discount. By default it names the prior.
+    """
     slowest = math.exp(-prior.support[0])
     return Discount(label or f"survival under {prior}", prior.survival, prior, slowest)
 
 
 def from_function(function: Callable[[float], float], label: str | None = None) -> Discount:
-    """Any Python function of one time, not rising above where it starts: d(0) ≥ d(t) ≥ 0."""
-    start = float(function(0.0))
+    """Makes a discount of a Python function.
+
+    The discount has no prior, so only `minimax_grid` can find horizons for it.
+
+    Args:
+        function: A function of one time t in steps, with 0 ≤ d(t) ≤ d(0). It is called with one number at a time.
+        label: The name of the discount. By default it is the function's name.
+
+    Raises:
+        InputError: If `function` is not a function of one number or d(0) is not positive; also when the discount is
+            evaluated at a time where it is negative or exceeds d(0).
+    """
+    if not callable(function):
+        raise InputError(f"function must be a function of one time, got a {type(function).__name__}")
+    first = function(0.0)
+    try:
+        start = float(first)
+    except (TypeError, ValueError):
+        raise InputError(f"function must return a number, but at t = 0 it returns a {type(first).__name__}") from None
 
     def evaluate(t: np.ndarray) -> Values:
         values = np.array([float(function(float(x))) for x in t.reshape(-1)]).reshape(t.shape)
@@ -67,36 +110,75 @@ def from_function(function: Callable[[float], float], label: str | None = None) 
 
 
 def exponential(gamma: float) -> Discount:
-    """γ^t: a known risk of 1 - γ a step."""
+    """Returns the exponential discount γ^t, which a known hazard of -ln γ implies (equation 4).
+
+    Args:
+        gamma: The discount factor, in [0, 1].
+
+    Raises:
+        InputError: If gamma lies outside [0, 1].
+    """
     if not 0 <= gamma <= 1:
-        raise InputError(f"γ must lie in [0, 1], got {gamma:g}")
+        raise InputError(f"gamma must lie in [0, 1], got {gamma:g}")
     return from_prior(Dirac(-math.log(gamma) if gamma > 0 else math.inf), f"exponential(γ={gamma:g})")
 
 
 def hyperbolic(k: float) -> Discount:
-    """1 / (1 + kt): an exponential prior over the risk."""
+    """Returns the hyperbolic discount 1 / (1 + kt), which an exponential prior of mean k implies (equation 7).
+
+    Args:
+        k: How fast the discount falls, positive. d(t) is one half at t = 1/k.
+
+    Raises:
+        InputError: If k is not a positive number.
+    """
     return from_prior(Exponential(k), f"hyperbolic(k={k:g})")
 
 
 def generalised_hyperbolic(k: float, a: float) -> Discount:
-    """(1 + kt)^{-a}: a gamma prior over the risk."""
+    """Returns the generalised hyperbolic discount (1 + kt)^{-a}, which a gamma prior implies.
+
+    Args:
+        k: The scale of the prior, positive.
+        a: The shape of the prior, positive. With a = 1 the discount is hyperbolic.
+
+    Raises:
+        InputError: If k or a is not a positive number.
+    """
     return from_prior(Gamma(k, a), f"generalised hyperbolic(k={k:g}, a={a:g})")
 
 
 def quasi_hyperbolic(beta: float, delta: float) -> Discount:
-    """1, βδ, βδ², ...: with probability 1 - β nothing comes after now, otherwise a known risk."""
+    """Returns the quasi-hyperbolic discount 1, βδ, βδ², ...
+
+    Its prior is a mixture: with probability 1 - β the hazard is infinite, and otherwise it is -ln δ.
+
+    Args:
+        beta: The factor on every reward that is not immediate, in (0, 1].
+        delta: The discount factor per step, in (0, 1).
+
+    Raises:
+        InputError: If beta or delta lies outside its range.
+    """
     if not 0 < beta <= 1:
-        raise InputError(f"β must lie in (0, 1], got {beta:g}")
-    inside("δ", delta, 0, 1)
+        raise InputError(f"beta must lie in (0, 1], got {beta:g}")
+    inside("delta", delta, 0, 1)
     prior = Mixture([Dirac(math.inf), Dirac(-math.log(delta))], [1 - beta, beta])
     return from_prior(prior, f"quasi-hyperbolic(β={beta:g}, δ={delta:g})")
 
 
 def uniform(k: float) -> Discount:
-    """(1 - e^{-kt}) / kt: any risk λ in [0, k] alike."""
+    """Returns the discount (1 - e^{-kt}) / kt, which a uniform prior on [0, k] implies (Table 1).
+
+    Args:
+        k: The largest hazard per step, positive.
+
+    Raises:
+        InputError: If k is not a positive number.
+    """
     return from_prior(Uniform(positive("k", k)), f"uniform prior(k={k:g})")
 
 
 def none() -> Discount:
-    """1: a reward is worth the same whenever it comes."""
+    """Returns the constant discount d(t) = 1, which a hazard of 0 implies."""
     return from_prior(Dirac(0.0), "no discount")

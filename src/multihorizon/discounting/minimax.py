@@ -1,11 +1,12 @@
-"""The minimax grid: the γ's and non-negative weights whose discount has the smallest largest error.
+"""The minimax grid: the discount factors and non-negative weights whose largest error is smallest.
 
-The best sum of H exponentials is not a convex problem, but two facts make it tractable. Its error falls fast with
-H, so that growing the set a head at a time, each new one tried in every gap, starts each search near its end. And
-around a set of heads the error is nearly linear in small moves of ln λ and of the weights, so that the best move
-is a linear program (sequential linear programming with a trust region). Least squares first, since it is smooth.
+Finding the best sum of H exponentials is not a convex problem, but two facts make it tractable. The error falls fast
+with H, so the search adds one head at a time, tries it in every gap, and starts close to the optimum. And around a
+set of heads the error is nearly linear in small changes of ln λ and of the weights, so the best change is a linear
+program (sequential linear programming with a trust region). A least-squares fit, which is smooth, comes first.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +14,13 @@ from jaxtyping import Float
 from scipy.optimize import least_squares, linprog
 
 from multihorizon.discounting.discount import Discount
+from multihorizon.discounting.hazard import Prior
 from multihorizon.discounting.horizons import MOST_HEADS, Horizons
+from multihorizon.discounting.sources import as_discount
 from multihorizon.errors import at_least, inside
 
-MOST_RATE = 40.0  # e^{-40} is 0 to a float's precision from the first step on
-GOOD_ENOUGH = 1e-5  # of d(0); learned values are never as exact as that, and below it the search becomes slow
+MOST_RATE = 40.0  # e^{-40} is 0 to the precision of a float from the first step on
+GOOD_ENOUGH = 1e-5  # relative to d(0); learned values are less exact than that, and below it the search is slow
 FITTED_TIMES = 250
 MOST_REFINEMENTS = 50
 EXACT = 1e-14
@@ -25,7 +28,7 @@ SMALLEST_GAIN = 1e-6  # relative; below it another head does not help
 
 
 class Heads(NamedTuple):
-    """Σ wᵢ e^{-λᵢ t} as the search sees it."""
+    """The sum Σ wᵢ e^{-λᵢ t} in the variables of the search."""
 
     log_rates: Float[np.ndarray, " H"]
     weights: Float[np.ndarray, " H"]
@@ -44,18 +47,37 @@ class Heads(NamedTuple):
 class Problem(NamedTuple):
     t: Float[np.ndarray, " T"]
     target: Float[np.ndarray, " T"]
-    low: float  # of ln λ: the cap on γ
-    high: float
+    low: float  # smallest ln λ, given by gamma_max
+    high: float  # largest ln λ
 
 
-def minimax_grid(discount: Discount, heads: int, gamma_cap: float, t_max: int) -> Horizons:
-    """The `heads` discount factors γ ≤ `gamma_cap` and weights ≥ 0 that minimise max |Σ wᵢ γᵢ^t - d(t)|, t = 0..t_max.
+def minimax_grid(
+    source: Discount | Prior | Callable[[float], float], heads: int, *, gamma_max: float = 0.99, t_max: int = 1000
+) -> Horizons:
+    """Finds the discount factors γ ≤ `gamma_max` and weights ≥ 0 with the smallest largest error.
 
-    Under a cap a few heads often reach the best that any number can, or an error of 1e-5, where the search stops; the
-    others then have weight 0 and lie in between, for an agent to learn from but not to act by.
+    The error is |Σ wᵢ γᵢ^t - d(t)|, and the largest is taken over the steps t = 0, 1, ..., t_max.
+
+    With a bound on γ, a few heads often reach the error that no number of heads can improve, or an error of
+    1e-5 · d(0), at which the search stops. The other heads then have weight 0 and fill the gaps between the rest: an
+    agent learns them but does not act by them. The weights need not sum to d(0).
+
+    Args:
+        source: The discount to approximate: a `Discount`, a `Prior`, or a Python function of t, which
+            `discount.from_function` wraps.
+        heads: The number of discount factors.
+        gamma_max: The upper bound on γ, in (0, 1).
+        t_max: The last step over which the error is measured, at least 1.
+
+    Returns:
+        The horizons, γ increasing [H].
+
+    Raises:
+        InputError: If the source is none of those, or another argument lies outside its range.
     """
-    heads = at_least("the number of heads", heads, 1, MOST_HEADS)
-    cap = inside("the cap on γ", gamma_cap, 0, 1)
+    discount = as_discount(source, "minimax_grid")
+    heads = at_least("heads", heads, 1, MOST_HEADS)
+    cap = inside("gamma_max", gamma_max, 0, 1)
     every_step = np.arange(at_least("t_max", t_max, 1) + 1)
     wanted = np.asarray(discount(every_step))
     chosen = np.unique(np.round(np.geomspace(1, t_max + 1, FITTED_TIMES)).astype(int)) - 1
@@ -70,7 +92,7 @@ def minimax_grid(discount: Discount, heads: int, gamma_cap: float, t_max: int) -
         worst = int(np.argmax(missed))
         if worst in chosen or missed[worst] <= missed[chosen].max() * 1.001:
             break
-        chosen = np.union1d(chosen, worst)  # the error peaks between two fitted times: fit there too
+        chosen = np.union1d(chosen, worst)  # the error peaks between two fitted times
         best = _descend(fitted_at(chosen), best)
     return _as_horizons(best, heads, cap)
 
@@ -125,7 +147,7 @@ def _least_squares(problem: Problem, start: Heads) -> Heads:
 
 
 def _descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
-    """Sequential linear programming on the largest error."""
+    """Reduces the largest error by sequential linear programming."""
     count = len(heads.weights)
     error = heads.error(problem.t, problem.target)
     if error < EXACT:
@@ -133,7 +155,7 @@ def _descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
     radius = 0.3
     objective = np.append(np.zeros(2 * count), 1.0)
     for _ in range(steps):
-        # Everything is measured in units of the present error, so that the program is well scaled however small it is.
+        # In units of the current error the program is well scaled, however small the error is.
         residual = (problem.target - heads.terms(problem.t) @ heads.weights) / error
         columns = np.concatenate([heads.terms(problem.t), heads.slopes(problem.t)], axis=1)
         unit = error / np.maximum(np.abs(columns).max(axis=0), 1e-300)
@@ -150,7 +172,7 @@ def _descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
             bounds=np.stack([np.append(lower, 0.0), np.append(upper, np.inf)], axis=1),
             method="highs",
         )
-        if solved.x is None:  # the solver can give up where heads coincide: what is reached stands
+        if solved.x is None:  # the solver can fail where heads coincide; keep the best so far
             break
         step = solved.x[:-1] * unit
         predicted = error * solved.x[-1]
@@ -159,7 +181,7 @@ def _descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
             np.maximum(heads.weights + step[:count], 0),
         )
         new_error = candidate.error(problem.t, problem.target)
-        share = (error - new_error) / max(error - predicted, 1e-300)  # of the promised gain, what came
+        share = (error - new_error) / max(error - predicted, 1e-300)  # of the predicted gain
         converged = predicted > error * (1 - 1e-7)
         if new_error < error:
             heads, error = candidate, new_error
@@ -174,7 +196,7 @@ def _as_horizons(best: Heads, heads: int, cap: float) -> Horizons:
     log_rates, weights = best.log_rates[used], best.weights[used]
     gammas = np.minimum(np.exp(-np.exp(log_rates)), cap)
     gammas[gammas < 1e-15] = 0.0
-    while len(gammas) < heads:  # spare heads: the middle, in log effective horizon, of the widest gap
+    while len(gammas) < heads:  # unused heads: the middle of the widest gap in log effective horizon
         spread = np.log(np.concatenate([[1.0], 1 / (1 - np.unique(gammas)), [1 / (1 - cap)]]))
         widest = int(np.argmax(np.diff(spread)))
         horizon = np.exp((spread[widest] + spread[widest + 1]) / 2)

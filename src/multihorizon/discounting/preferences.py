@@ -1,4 +1,4 @@
-"""Choices between a smaller reward sooner and a larger one later (the paper's opening example)."""
+"""Choices between a smaller reward sooner and a larger one later (the example in the paper's introduction)."""
 
 from dataclasses import dataclass
 
@@ -7,48 +7,85 @@ from numpy.typing import ArrayLike
 
 from multihorizon.discounting.discount import Discount
 from multihorizon.discounting.hazard.prior import Values, times
-from multihorizon.errors import positive
+from multihorizon.errors import at_least, positive
 
-TIE = 1e-12
+TIE = 1e-12  # difference of log values below which two rewards are worth the same
 
 
 @dataclass(frozen=True)
 class Offer:
-    """`sooner` after a wait, or `later` a further `delay` after that."""
+    """A choice between two rewards: `sooner` after a wait, or `later` after that wait and a further `delay`.
+
+    Args:
+        sooner: The reward that comes first, positive.
+        later: The reward that comes `delay` after it, positive.
+        delay: The time between the two, positive.
+
+    Raises:
+        InputError: If an argument is not a positive number.
+    """
 
     sooner: float = 1.0
     later: float = 1.1
     delay: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("the sooner reward", self.sooner)
-        positive("the later reward", self.later)
-        positive("the delay", self.delay)
+        for name in ("sooner", "later", "delay"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
 
     def values(self, discount: Discount, wait: float) -> tuple[float, float]:
-        """What the sooner and the later reward are worth now."""
+        """Returns the present values of the sooner and the later reward (equation 2).
+
+        Args:
+            discount: The discount d(t).
+            wait: The time before the sooner reward, at least 0.
+        """
         times(wait)
         return self.sooner * float(discount(wait)), self.later * float(discount(wait + self.delay))
 
     def advantage(self, discount: Discount, wait: ArrayLike) -> Values:
-        """ln(later's worth / sooner's worth): above 0 the later is taken. In logarithms, since both may be tiny."""
+        """Returns ln(value of later / value of sooner): positive where the later reward is preferred.
+
+        The logarithm compares values that underflow. Where both values are exactly 0, the advantage is 0.
+
+        Args:
+            discount: The discount d(t).
+            wait: The time before the sooner reward, or an array of times, at least 0.
+        """
         wait = times(wait)
-        gain = np.log(self.later / self.sooner) + discount.log(wait + self.delay) - discount.log(wait)
-        return np.where(np.abs(gain) <= TIE, 0.0, gain)[()]
+        sooner, later = np.asarray(discount.log(wait)), np.asarray(discount.log(wait + self.delay))
+        with np.errstate(invalid="ignore"):
+            gain = np.log(self.later) - np.log(self.sooner) + later - sooner
+        tied = (np.isneginf(sooner) & np.isneginf(later)) | (np.abs(gain) <= TIE)
+        return np.where(tied, 0.0, gain)[()]
 
     def taken(self, discount: Discount, wait: float) -> str:
-        """'sooner', 'later', or 'either' where they are worth the same."""
+        """Returns which reward is preferred: 'sooner', 'later', or 'either' where both are worth the same.
+
+        Args:
+            discount: The discount d(t).
+            wait: The time before the sooner reward, at least 0.
+        """
         return ("either", "later", "sooner")[int(np.sign(self.advantage(discount, wait)))]
 
     def reversal(self, discount: Discount, longest_wait: int) -> float | None:
-        """The wait beyond which the preference of a wait of 0 first turns into the other one; None if it never does."""
-        gain = np.asarray(self.advantage(discount, np.arange(longest_wait + 1)))
-        turned = np.flatnonzero(gain * gain[0] < 0)
+        """Finds the wait at which the preference without a wait first changes to the other reward.
+
+        Args:
+            discount: The discount d(t).
+            longest_wait: The longest wait to search, a whole number of at least 1.
+
+        Returns:
+            The wait, or None if the preference does not change up to `longest_wait`.
+        """
+        waits = np.arange(at_least("longest_wait", longest_wait, 1) + 1)
+        preferred = np.sign(self.advantage(discount, waits))
+        turned = np.flatnonzero(preferred * preferred[0] < 0)
         if len(turned) == 0:
             return None
         low, high = 0.0, float(turned[0])
         for _ in range(80):
             middle = (low + high) / 2
-            same = self.advantage(discount, middle) * gain[0] > 0
+            same = np.sign(self.advantage(discount, middle)) == preferred[0]
             low, high = (middle, high) if same else (low, middle)
         return high if high > 1e-9 else 0.0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
 from multihorizon.envs.environment import Step
 from multihorizon.errors import InputError
@@ -23,12 +23,14 @@ class FiniteState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FiniteWorld:
-    """Starts in one of `starts`, all alike; cut off after `most_steps` (0: never)."""
+    """Starts in one of `starts`, all alike; cut off after `most_steps` (0: never). `backdrop` is what a picture of it
+    shows behind the agent, a colour for each cell."""
 
     mdp: HazardousMDP
     starts: Int[np.ndarray, " n"]
     observation_shape: tuple[int, ...]
     most_steps: int = 0
+    backdrop: UInt8[np.ndarray, "h w 3"] | None = None
 
     def __post_init__(self) -> None:
         if int(np.prod(self.observation_shape)) != self.mdp.states:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, UInt8
 from scipy import sparse
 
 from multihorizon.discounting.discount import Discount, none
@@ -96,4 +96,10 @@ class Foraging:
     def environment(self) -> "FiniteWorld":
         from multihorizon.envs.finite import FiniteWorld  # JAX, which the mathematics does without
 
-        return FiniteWorld(self.mdp(), self.starts, (*self.shape, 1), self.most_steps)
+        return FiniteWorld(self.mdp(), self.starts, (*self.shape, 1), self.most_steps, self.backdrop())
+
+    def backdrop(self) -> UInt8[np.ndarray, "h w 3"]:
+        """A colour for each cell: hedges green, ground pale, meals the redder the more they pay."""
+        colours = {"#": (46, 92, 60), **dict.fromkeys("S.<>^v", (236, 228, 205))}
+        colours |= {str(meal): (200 + 5 * meal, 190 - 18 * meal, 120 - 12 * meal) for meal in range(10)}
+        return np.array([[colours[cell] for cell in row] for row in self.rows], np.uint8)

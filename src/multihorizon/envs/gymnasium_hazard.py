@@ -11,7 +11,16 @@ HAZARD = 0x68617A  # sets the draws of hazard apart from all others of a seed
 
 
 class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Draws λ ~ H at each reset, unseen; a step is survived with probability e^{-λ}, its reward earned either way."""
+    """Ends episodes by hazard.
+
+    Each reset draws λ from the prior, which the agent does not see. A step is survived with probability e^{-λ}; its
+    reward is earned either way. `info["died_by_hazard"]` says whether hazard ended the episode.
+
+    Args:
+        env: The environment.
+        prior: The prior over λ.
+        seed: Fixes the draws until the first seeded reset.
+    """
 
     def __init__(self, env: gymnasium.Env[Any, Any], prior: Prior, seed: int = 0) -> None:
         super().__init__(env)
@@ -29,4 +38,4 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
         died = bool(self._rng.random() >= self._survive)
-        return observation, reward, terminated or died, truncated, info
+        return observation, reward, terminated or died, truncated, {**info, "died_by_hazard": died}

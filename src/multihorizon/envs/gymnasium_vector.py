@@ -54,6 +54,8 @@ class Gymnasium:
         self.most_steps = getattr(self._environments.envs[0].spec, "max_episode_steps", None) or 0
         self.frame_shape = (*shape, 1) if is_grey else shape
         self.frame_dtype = "uint8" if observed.dtype == np.uint8 else "float32"
+        rate = self._environments.envs[0].metadata.get("render_fps")
+        self.frames_per_second = min(int(rate), 120) if rate else 15
         self._sent: Any = None
 
     def reset(self, seeds: Int[np.ndarray, " M"]) -> Shaped[np.ndarray, "M ..."]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs.environment import Environment, Step
@@ -21,6 +21,7 @@ STRATA = 65_536  # a hazard is drawn from the middles of this many equal parts o
 class HazardState(NamedTuple):
     inner: Any
     survive: Float[Array, ""]  # e^{-λ}, the chance to survive a step
+    died: Bool[Array, ""]  # whether hazard ended the episode
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +52,10 @@ class Hazard:
         hazard_key, inner_key = jax.random.split(key)
         inner, observation = self.environment.reset(inner_key)
         drawn = jnp.asarray(self._survival)[jax.random.randint(hazard_key, (), 0, STRATA)]
-        return HazardState(inner, drawn), observation
+        return HazardState(inner, drawn, jnp.zeros((), bool)), observation
 
     def step(self, key: Key[Array, ""], state: HazardState, action: Int[Array, ""]) -> tuple[HazardState, Step]:
         death_key, inner_key = jax.random.split(key)
         inner, step = self.environment.step(inner_key, state.inner, action)
         dies = jax.random.uniform(death_key) >= state.survive
-        return HazardState(inner, state.survive), step._replace(terminated=step.terminated | dies)
+        return HazardState(inner, state.survive, dies), step._replace(terminated=step.terminated | dies)

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical, Priority
-from multihorizon.agents.presets import Agent, preset
+from multihorizon.agents.presets import preset
 from multihorizon.discounting import Horizons, discount, gauss_grid, hazard, minimax_grid, paper_grid, single
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs import atari, foraging, pathworld
@@ -37,7 +38,7 @@ def _on_atari(names: Sequence[str], games: Sequence[str]) -> list[Run]:
     return [_run(name, f"atari/{game}") for game in games for name in names]
 
 
-def _named(name: str, base: str, horizons: Horizons) -> Agent:
+def _named(name: str, base: str, horizons: Horizons) -> AgentConfig:
     return replace(preset(base), name=name, horizons=horizons)
 
 
@@ -45,7 +46,7 @@ def pathworld_agents() -> Experiment:
     world, heads, gamma_max = "pathworld/hazard", 10, 0.999
     prior = pathworld.HAZARD
     gammas = (0.975, 0.95, 0.9, 0.99, 0.75)
-    hyperbolic = _named("hyperbolic", "hyper-dqn", paper_grid(prior, heads, gamma_max))
+    hyperbolic = _named("hyperbolic", "hyper-dqn", paper_grid(prior, heads, gamma_max=gamma_max))
     runs = [Run(hyperbolic, world, wanted=discount.from_prior(prior, f"hyperbolic(k={prior.k:g})"))]
     for gamma in gammas:
         runs.append(Run(_named(f"gamma-{gamma:g}", "dqn", single(gamma)), world, wanted=discount.exponential(gamma)))
@@ -120,15 +121,15 @@ def priority() -> Experiment:
     )
 
 
-HEADS, GAMMA_CAP, SUPPORT = 10, 0.997, 30.0
+HEADS, GAMMA_MAX, SUPPORT = 10, 0.997, 30.0
 
 
-def _grids(environment: str, prior: Prior, gamma_cap: float, t_max: int, **given: Any) -> list[Run]:
+def _grids(environment: str, prior: Prior, gamma_max: float, t_max: int, **given: Any) -> list[Run]:
     wanted = discount.from_prior(prior, f"hyperbolic(k={prior.mean:g})")
     made = {
-        "paper": paper_grid(prior, HEADS, GAMMA),
-        "gauss": gauss_grid(prior, HEADS, gamma_cap),
-        "minimax": minimax_grid(wanted, HEADS, gamma_cap, t_max),
+        "paper": paper_grid(prior, HEADS, gamma_max=GAMMA),
+        "gauss": gauss_grid(prior, HEADS, gamma_max=gamma_max),
+        "minimax": minimax_grid(wanted, HEADS, gamma_max=gamma_max, t_max=t_max),
     }
     agents = [_named(f"hyper-rainbow-{name}", "hyper-rainbow", horizons) for name, horizons in made.items()]
     return [Run(agent, environment, wanted=wanted, **given) for agent in agents]
@@ -147,14 +148,14 @@ def grids() -> Experiment:
     return Experiment(
         name="grids",
         title="Three sets of horizons for one discount",
-        about=GRIDS_ABOUT + f"In two MinAtar games (k = {K:g}, γ ≤ {GAMMA_CAP:g}) and in the foraging world, judged "
+        about=GRIDS_ABOUT + f"In two MinAtar games (k = {K:g}, γ ≤ {GAMMA_MAX:g}) and in the foraging world, judged "
         f"under the hazard that they were asked for (k = {foraging.HAZARD.k:g}, γ ≤ {GAMMA:g}).",
         runs=[
             *_grids("foraging/hazard", foraging.HAZARD, GAMMA, t_max=200, seeds=10),
             *(
                 run
                 for game in ("breakout", "asterix")
-                for run in _grids(f"minatar/{game}", hazard.Exponential(K), GAMMA_CAP, t_max=1000, **SMALL, **support)
+                for run in _grids(f"minatar/{game}", hazard.Exponential(K), GAMMA_MAX, t_max=1000, **SMALL, **support)
             ),
         ],
         pairs=GRID_PAIRS,
@@ -163,9 +164,9 @@ def grids() -> Experiment:
 
 def grids_atari() -> Experiment:
     support = {"loss": Categorical(v_max=SUPPORT)}
-    agents = _grids("atari/Pong", hazard.Exponential(K), GAMMA_CAP, t_max=1000, settings=support)
+    agents = _grids("atari/Pong", hazard.Exponential(K), GAMMA_MAX, t_max=1000, settings=support)
     runs = [replace(run, environment=f"atari/{game}") for game in ABLATION_GAMES for run in agents]
-    about = GRIDS_ABOUT + f"In the ablation's ten Atari games (k = {K:g}, γ ≤ {GAMMA_CAP:g})."
+    about = GRIDS_ABOUT + f"In the ablation's ten Atari games (k = {K:g}, γ ≤ {GAMMA_MAX:g})."
     return Experiment("grids-atari", "Three sets of horizons for one discount, in Atari", about, runs, GRID_PAIRS)
 
 
@@ -176,7 +177,7 @@ def hazard_priors() -> Experiment:
     beliefs = {"matched": true.k, "too-safe": true.k / 10, "too-afraid": true.k * 10}
     runs = [_run("rainbow", world, seeds=10), Run(known, world, 10, discount.exponential(gamma))]
     for belief, k in beliefs.items():
-        horizons = paper_grid(hazard.Exponential(k), HEADS, GAMMA)
+        horizons = paper_grid(hazard.Exponential(k), HEADS, gamma_max=GAMMA)
         agent = _named(f"hyper-rainbow-{belief}", "hyper-rainbow", horizons)
         runs.append(Run(agent, world, 10, discount.hyperbolic(k)))
     return Experiment(

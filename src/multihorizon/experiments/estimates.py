@@ -8,7 +8,7 @@ import jax
 from multihorizon.experiments.sweep import Planned
 from multihorizon.training.checkpoint import KEPT
 from multihorizon.training.configuration import Configuration
-from multihorizon.training.worlds import made
+from multihorizon.training.configure import made
 
 
 @dataclass(frozen=True)

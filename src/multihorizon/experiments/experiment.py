@@ -7,11 +7,12 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from multihorizon.agents.presets import Agent
+from multihorizon.agents.config import AgentConfig
 from multihorizon.discounting import Discount
 from multihorizon.errors import InputError, one_of
 from multihorizon.training.configuration import Configuration
-from multihorizon.training.worlds import configured, world
+from multihorizon.training.configure import configured
+from multihorizon.training.worlds import world
 
 TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # steps at which a discount is written down
 
@@ -22,7 +23,7 @@ class Run:
     adapted to the environment; what is None is as suits the environment. `wanted` is the discount that the agent was
     asked to act by, which may not be what its horizons add up to."""
 
-    agent: Agent
+    agent: AgentConfig
     environment: str
     seeds: int = 3
     wanted: Discount | None = None
@@ -33,8 +34,8 @@ class Run:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.agent, Agent):
-            raise InputError(f"the agent of a run must be an Agent, as preset('dqn') is, got {self.agent!r}")
+        if not isinstance(self.agent, AgentConfig):
+            raise InputError(f"the agent of a run must be an AgentConfig, as preset('dqn') is, got {self.agent!r}")
         if not _plain(self.label):
             raise InputError(f"an agent's name must hold a letter or digit, for its folder, got {self.label!r}")
         if not isinstance(self.wanted, Discount | None):
@@ -42,7 +43,7 @@ class Run:
                 f"wanted of {self.label} must be None or a Discount, as discount.exponential(0.99) or "
                 f"discount.from_function(...) are, got {self.wanted!r}"
             )
-        hints = get_type_hints(Agent)
+        hints = get_type_hints(AgentConfig)
         for name, value in self.settings.items():
             allowed = hints[one_of(f"setting of {self.label}", name, hints)]
             if not isinstance(value, int | float if allowed is float else allowed):

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
-from multihorizon.agents.presets import Agent, preset
+from multihorizon.agents.presets import preset
 from multihorizon.discounting import discount, paper_grid, single
 from multihorizon.envs.finite import FiniteWorld
 from multihorizon.envs.foraging import HAZARD as PRIOR
@@ -27,12 +28,12 @@ SEEDS, ENVIRONMENTS = 3, 4
 JUDGING_EPISODES = 10_000
 
 
-def rainbow(gamma: float = 0.99) -> Agent:
+def rainbow(gamma: float = 0.99) -> AgentConfig:
     agent = world("foraging").adapt(replace(preset("rainbow"), horizons=single(gamma)))
     return replace(agent, name=f"rainbow, γ = {gamma:g}")
 
 
-def hyper_rainbow() -> Agent:
+def hyper_rainbow() -> AgentConfig:
     """The preset, with horizons for the hazard of this world."""
     horizons = paper_grid(PRIOR, heads=10, gamma_max=0.99)
     agent = world("foraging").adapt(replace(preset("hyper-rainbow"), horizons=horizons))
@@ -50,7 +51,7 @@ class Forager:
 
 
 def forage(
-    agent: Agent,
+    agent: AgentConfig,
     steps: int,
     seed: int = 0,
     report: Report = lambda progress: None,
@@ -95,7 +96,7 @@ class Choice:
     earned: float
 
 
-def exact_choice(agent: Agent) -> Choice:
+def exact_choice(agent: AgentConfig) -> Choice:
     """The choices of an agent that has learned every head's values exactly, each head with its own best action."""
     field = Foraging()
     heads = zip(agent.horizons.gammas, agent.horizons.weights, strict=True)

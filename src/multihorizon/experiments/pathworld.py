@@ -33,7 +33,7 @@ class Experiment:
 
 
 def _hyperbolic(k: float = K, gamma_max: float = GAMMA_MAX) -> Horizons:
-    return paper_grid(hazard.Exponential(k), HEADS, gamma_max)
+    return paper_grid(hazard.Exponential(k), HEADS, gamma_max=gamma_max)
 
 
 def experiments() -> list[Experiment]:

@@ -17,7 +17,7 @@ from typing import Any
 from multihorizon.errors import InputError, at_least, one_of
 from multihorizon.experiments.sweep import DESCRIPTION, Planned, State, Status, TellOf, TrainAll, attempt
 from multihorizon.training.configuration import Configuration
-from multihorizon.training.records import WEIGHTS, Busy, locked
+from multihorizon.training.records import WEIGHTS, Busy, Lock
 from multihorizon.training.run import Warn
 
 ENVIRONMENT = {
@@ -194,7 +194,7 @@ def _wait_for_lock(folder: Path) -> None:
     deadline = time.monotonic() + SECONDS_TO_LET_GO
     while True:
         try:
-            locked(folder).close()
+            Lock(folder).close()
             return
         except Busy:
             if time.monotonic() > deadline:

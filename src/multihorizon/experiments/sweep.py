@@ -2,7 +2,6 @@
 
 import gc
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -18,18 +17,17 @@ from multihorizon.experiments.experiment import Experiment, Run
 from multihorizon.files import write_json
 from multihorizon.training import memory
 from multihorizon.training.configuration import Configuration, difference, plain
+from multihorizon.training.configure import made
 from multihorizon.training.iterations import Outcome, Progress, pace_of
 from multihorizon.training.records import (
-    CHECKPOINTS,
     CONFIGURATION,
-    LATEST,
-    WEIGHTS,
     Records,
+    is_finished,
     read_configuration,
     read_metrics,
+    tidy,
 )
 from multihorizon.training.run import Warn, record
-from multihorizon.training.worlds import made
 
 DESCRIPTION = "experiment.json"
 
@@ -72,7 +70,7 @@ class Planned:
 
     @property
     def finished(self) -> bool:
-        return (self.folder / WEIGHTS).exists()
+        return is_finished(self.folder)
 
     def status(self) -> Status:
         """As its folder tells."""
@@ -103,9 +101,8 @@ def describe(experiment: Experiment, out: Path) -> None:
     """Writes down what the folder is for, and clears away what a process killed in its last moment left of a run."""
     write_json(out / DESCRIPTION, experiment.description())
     for folder in (out / run.folder for run in experiment.runs):
-        if (folder / WEIGHTS).exists():
-            shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
-            (folder / WEIGHTS.replace(".", f"{LATEST}.")).unlink(missing_ok=True)
+        if is_finished(folder):
+            tidy(folder)
 
 
 def _check(experiment: Experiment, out: Path) -> None:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from multihorizon.agents.replay import Replay, ReplayShape
+from multihorizon.agents.replay import ReplayShape
 from multihorizon.errors import InputError
 
 PIECE_BYTES = 128 * 2**20
@@ -37,7 +37,7 @@ class Checkpoints:
         return sorted(self.folder.glob("iteration-*.npz"), reverse=True)
 
     def save(self, state: Any, iterations: int) -> None:
-        """After so many iterations."""
+        """Writes the state after so many iterations. A state whose replay is None is written without one."""
         unfinished = self.folder / f".iteration-{iterations:06d}"
         try:
             checksum = self._write(unfinished, state)
@@ -45,7 +45,7 @@ class Checkpoints:
         except OSError as problem:
             raise InputError(
                 f"the checkpoint after iteration {iterations} could not be written ({problem.strerror}), so training "
-                f"stopped; make room and go on with: multihorizon resume {self.folder.parent}"
+                f"stopped; free some space and resume the run in {self.folder.parent}"
             ) from problem
         finally:
             unfinished.unlink(missing_ok=True)
@@ -61,7 +61,7 @@ class Checkpoints:
             try:
                 _, iterations, checksum = path.stem.split("-")
                 if _checksum(path) != int(checksum, 16):
-                    raise ValueError("its checksum is another")
+                    raise ValueError("checksum mismatch")
             except PermissionError as problem:
                 raise InputError(f"{path} cannot be read ({problem.strerror})") from problem
             except (ValueError, OSError) as problem:
@@ -76,7 +76,7 @@ class Checkpoints:
                     "go on with the version that made it, or begin anew in another folder"
                 ) from problem
             if damaged:
-                warn(f"going on from {path.name}, the one before")
+                warn(f"using the previous checkpoint, {path.name}")
             for bad in damaged:  # out of the way of those to come, which have lower numbers
                 bad.rename(bad.with_name(f"damaged-{bad.name}"))
             return state, int(iterations)
@@ -92,7 +92,8 @@ class Checkpoints:
                 yield name, leaf
 
     def _write(self, path: Path, state: Any) -> int:
-        filled = min(int(np.asarray(state.replay.written).max()), self.shape.rows) * self.shape.streams
+        written = 0 if state.replay is None else int(np.asarray(state.replay.written).max())
+        filled = min(written, self.shape.rows) * self.shape.streams
         with path.open("wb") as raw:
             summed: Any = _Summed(raw)  # typeshed asks for more than zipfile does
             with zipfile.ZipFile(summed, "w", zipfile.ZIP_STORED, allowZip64=True) as file:
@@ -108,7 +109,11 @@ class Checkpoints:
         form = jax.eval_shape(init)
         kept = dict(self._parts(form))
         with zipfile.ZipFile(path) as file:
-            if {name for name in file.namelist() if not name.startswith(OF_ONE_ITERATION)} != set(kept):
+            held = {name for name in file.namelist() if not name.startswith(OF_ONE_ITERATION)}
+            has_replay = any(name.startswith(".replay") for name in held)
+            if not has_replay:  # written when training was interrupted or finished
+                kept = {name: leaf for name, leaf in kept.items() if not name.startswith(".replay")}
+            if held != set(kept):
                 raise ValueError("it holds other arrays")
             found = {}
             for name, leaf in kept.items():
@@ -118,7 +123,7 @@ class Checkpoints:
                         found[name] = jax.random.wrap_key_data(_read_array(stream, data, by_row=False))
                     else:
                         found[name] = _read_array(stream, leaf, name in BY_ROW)
-        replay = form.replay if self.with_replay else init().replay
+        replay = form.replay if has_replay else init().replay
 
         def restored(key: Any, leaf: Any) -> Any:
             name = jax.tree_util.keystr(key)
@@ -149,7 +154,8 @@ def _checksum(path: Path) -> int:
     return checksum
 
 
-BY_ROW = {f".replay.{name}" for name in Replay._fields[:5]}  # [S rows ...]: written as far as they are filled
+# Arrays [S rows ...], written as far as they are filled.
+BY_ROW = {f".replay.{name}" for name in ("frames", "actions", "rewards", "ends", "ages")}
 
 
 def _is_key(leaf: Any) -> bool:

@@ -1,8 +1,10 @@
 """jax.jit and jax.lax.scan, with the options that pay where the program runs."""
 
+import os
 import warnings
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -36,7 +38,16 @@ def updates(one: Callable[[Any, Any], tuple[Any, Any]], held: Any, given: Any) -
     return jax.lax.scan(one, held, given, unroll=max(1, together))
 
 
+@cache
+def keep_programs() -> None:
+    """Keeps compiled programs between processes, in the user's cache folder, unless JAX was told of another."""
+    if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "multihorizon" / "programs"))
+
+
 def compiled(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any]:
+    keep_programs()
     return jax.jit(function, compiler_options=_options(jax.default_backend()), **arguments)
 
 

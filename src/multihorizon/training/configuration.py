@@ -13,10 +13,10 @@ import numpy as np
 
 from multihorizon import __version__
 from multihorizon.agents.acting import Epsilon
+from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical, Huber
-from multihorizon.agents.networks import ConvTorso, MlpTorso
+from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork
 from multihorizon.agents.optimisers import Adam, RmsProp
-from multihorizon.agents.presets import Agent
 from multihorizon.discounting import Horizons
 from multihorizon.errors import InputError, at_least
 from multihorizon.training.iterations import Schedule
@@ -24,9 +24,9 @@ from multihorizon.training.iterations import Schedule
 
 @dataclass(frozen=True)
 class Configuration:
-    agent: Agent
+    agent: AgentConfig
     environment: str
-    torso: ConvTorso | MlpTorso
+    torso: ConvTorso | MlpTorso | OwnNetwork
     schedule: Schedule
     seed: int  # of the first of `seeds` runs side by side
     seeds: int
@@ -37,9 +37,9 @@ class Configuration:
     weights_every: int = 10  # iterations
 
     def __post_init__(self) -> None:
-        at_least("--seed", self.seed, 0, 2**31 - 1)
+        at_least("seed", self.seed, 0, 2**31 - 1)
         at_least("weights_every", self.weights_every, 1)
-        at_least("--seeds", self.seeds, 1)
+        at_least("seeds", self.seeds, 1)
         at_least("the last seed", self.seed + self.seeds - 1, 0, 2**31 - 1)
         if not 0 <= self.checkpoint_minutes < math.inf:
             raise InputError(f"checkpoint_minutes must be 0 or more, got {self.checkpoint_minutes:g}")
@@ -76,8 +76,20 @@ def difference(held: Any, asked: Any, name: str = "") -> str | None:
 
 KINDS = {
     kind.__name__: kind
-    for kind in (Configuration, Agent, Schedule, Adam, RmsProp, Huber, Categorical, Epsilon, ConvTorso, MlpTorso)
-}
+    for kind in (
+        Configuration,
+        AgentConfig,
+        Schedule,
+        Adam,
+        RmsProp,
+        Huber,
+        Categorical,
+        Epsilon,
+        ConvTorso,
+        MlpTorso,
+        OwnNetwork,
+    )
+} | {"Agent": AgentConfig}  # its name in older runs
 
 
 def restored(value: Any, hint: Any = None) -> Any:

@@ -12,12 +12,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, Key, PyTree
 
 from multihorizon.agents import replay as replays
+from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner, LearnerState
-from multihorizon.agents.networks import Torso, convolve_for
-from multihorizon.agents.presets import Agent
+from multihorizon.agents.networks import Torso
 from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.envs.environment import Environment
 from multihorizon.errors import at_least
+from multihorizon.kernels.convolution import convolve_for
 from multihorizon.training.compiling import call, compiled, updates
 from multihorizon.training.evaluation import play_episodes
 from multihorizon.training.guard import Guard
@@ -56,7 +57,7 @@ class DeviceTrainer:
 
     def __init__(
         self,
-        agent: Agent,
+        agent: AgentConfig,
         environment: Environment,
         torso: Torso,
         schedule: Schedule,

@@ -1,5 +1,6 @@
 """Stops training that has gone wrong, and keeps the last good weights."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from multihorizon.agents.learner import Learner
+from multihorizon.agents.losses import Categorical
 from multihorizon.errors import InputError
 
 FACTOR = 3  # a mean loss this many times an untrained network's is divergence
@@ -33,6 +35,8 @@ class Guard:
     def __init__(self, learner: Learner) -> None:
         self._loss, self._gammas = learner.agent.loss, np.asarray(learner.agent.horizons.gammas)
         self._opening: Any = None  # losses [S H] of the first update
+        self.warn: Callable[[str], None] = lambda message: None
+        self._warned = False
 
     def begin(self, training: Any) -> None:
         """Starts an iteration, whose tally is empty."""
@@ -58,7 +62,9 @@ class Guard:
         self._good = good_copy(training.learner.parameters)
 
     def _check_means(self, means: Float[np.ndarray, "S H"], rewards: Array, first: int, last: int) -> None:
-        largest_returns = float(_largest(rewards)) / (1 - self._gammas)
+        largest = float(_largest(rewards))
+        self._check_support(largest)
+        largest_returns = largest / (1 - self._gammas)
         untrained = np.maximum(self._loss.untrained(largest_returns), self._opening)
         if np.any(means > FACTOR * untrained):
             seed, head = np.unravel_index(np.argmax(means / untrained), means.shape)
@@ -66,6 +72,16 @@ class Guard:
                 f"training has diverged: the mean loss of updates {first:,} to {last - 1:,} is {means[seed, head]:.3g} "
                 f"(γ = {self._gammas[head]:.4g}), where an untrained network's is at most {untrained[seed, head]:.3g}",
                 self._good,
+            )
+
+    def _check_support(self, largest_reward: float) -> None:
+        """Warns once where a single reward is beyond the support of a categorical loss."""
+        if isinstance(self._loss, Categorical) and largest_reward > self._loss.v_max and not self._warned:
+            self._warned = True
+            self.warn(
+                f"a reward of {largest_reward:g} lies beyond the support of the categorical loss, "
+                f"±{self._loss.v_max:g}, so that larger returns look alike; set loss.v_max to the largest return, at "
+                f"least {largest_reward:g}"
             )
 
 

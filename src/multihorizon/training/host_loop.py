@@ -17,12 +17,13 @@ import numpy as np
 from jaxtyping import Array, Int, Key, PyTree
 
 from multihorizon.agents import replay as replays
+from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
-from multihorizon.agents.networks import Torso, convolve_for
-from multihorizon.agents.presets import Agent
+from multihorizon.agents.networks import Torso
 from multihorizon.agents.replay import GOES_ON, TERMINATED, TRUNCATED, ReplayShape
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, at_least
+from multihorizon.kernels.convolution import convolve_for
 from multihorizon.training.compiling import call, compiled
 from multihorizon.training.count import Count
 from multihorizon.training.guard import Guard
@@ -75,7 +76,7 @@ class HostTrainer:
 
     def __init__(
         self,
-        agent: Agent,
+        agent: AgentConfig,
         make: Callable[[int], VectorEnvironment],
         torso: Torso,
         schedule: Schedule,
@@ -194,10 +195,8 @@ class HostTrainer:
         self, training: Training, iteration: int, seed: int, step: int
     ) -> tuple[Training, list[Streams], Count]:
         """The episodes that an iteration goes on with, and the actions that come next in them."""
-        if iteration % self.whole_every:
-            running, self._running = self._running, None  # one that is broken off cannot be gone on with
-            if running is None or running.iteration != iteration:
-                raise InputError(f"iteration {iteration} goes on with episodes that are not under way here")
+        running, self._running = self._running, None  # an iteration that is interrupted leaves none to continue
+        if iteration % self.whole_every and running is not None and running.iteration == iteration:
             running.counted.forget()
             return training, running.streams, running.counted
         seeds, streams = self._by_seed(self._seeds(seed, iteration, TRAINING)), []

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner, Metrics
-from multihorizon.agents.presets import Agent
 from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.errors import InputError, at_least
 
@@ -60,7 +60,7 @@ class Pace:
         return (cycle - self.warm_up) * self.updates
 
 
-def pace_of(agent: Agent, environments: int, at_once: int | None = None) -> Pace:
+def pace_of(agent: AgentConfig, environments: int, at_once: int | None = None) -> Pace:
     """Of environments of which so many, or else all, step at once."""
     at_least("the number of environments", environments, 1)
     at_once = environments if at_once is None else at_once
@@ -144,7 +144,7 @@ class Trainer(Protocol):
     """Trains several seeds of an agent side by side. The state after every few iterations is all there is to keep, and
     `iterate` gives up the one that it is handed."""
 
-    agent: Agent
+    agent: AgentConfig
     learner: Learner
     shape: ReplayShape
     seeds: int
@@ -153,6 +153,7 @@ class Trainer(Protocol):
     pace: Pace
     cycles: int  # of one iteration
     whole_every: int  # iterations: only then is nothing under way but what is in the state
+    guard: Any  # checks the state at every report
 
     def init(self, seed: int) -> Any:
         """Run s of several is the same as a single run with seed + s."""

@@ -1,5 +1,4 @@
-"""Training in one world and judgement in another, as when what is learned without hazard is worth what it earns under
-it."""
+"""Training in one environment and evaluation in another, as in learning without hazard and being judged under it."""
 
 import time
 from dataclasses import replace
@@ -8,18 +7,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from multihorizon.training.device_loop import DeviceTrainer
 from multihorizon.training.iterations import Outcome, Report, Schedule, ratios
-from multihorizon.training.streams import Episodes
 
 
 class JudgedElsewhere:
-    """A trainer whose evaluation is `judge`'s. The two worlds have the same observations and actions, and `trainer`
-    itself does not evaluate."""
+    """A trainer whose evaluation is `judge`'s. The two environments have the same observations and actions, and
+    `trainer` itself does not evaluate. Either may be on the device or on the host."""
 
-    def __init__(self, trainer: DeviceTrainer, judge: DeviceTrainer, schedule: Schedule) -> None:
+    def __init__(self, trainer: Any, judge: Any, schedule: Schedule) -> None:
         self._trainer, self._judge, self.schedule = trainer, judge, schedule
         self.agent, self.learner, self.shape = trainer.agent, trainer.learner, trainer.shape
+        self.guard = trainer.guard
         self.seeds, self.environments = trainer.seeds, trainer.environments
         self.pace, self.cycles, self.whole_every = trainer.pace, trainer.cycles, trainer.whole_every
 
@@ -42,5 +40,10 @@ class JudgedElsewhere:
         )
         return training, judged
 
-    def evaluate(self, parameters: PyTree[Array], iteration: int, seed: int, steps: int) -> Episodes:
+    def evaluate(self, parameters: PyTree[Array], iteration: int, seed: int, steps: int) -> Any:
         return self._judge.evaluate(parameters, iteration, seed, steps)
+
+    def close(self) -> None:
+        for trainer in (self._trainer, self._judge):
+            if hasattr(trainer, "close"):
+                trainer.close()

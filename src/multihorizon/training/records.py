@@ -2,14 +2,16 @@
 Nothing in it runs code when it is read."""
 
 import contextlib
-import fcntl
 import json
 import os
-import shutil
-import time
+import tokenize
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+import filelock
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,39 +19,42 @@ from multihorizon.agents.learner import Parameters
 from multihorizon.errors import InputError
 from multihorizon.files import atomically, write_json
 from multihorizon.training.configuration import Configuration, difference, plain, restored, versions
+from multihorizon.training.loggers import Logger, TensorBoard
+from multihorizon.training.metrics import scalars_of
 
-CONFIGURATION, METRICS, WEIGHTS, CHECKPOINTS, EVENTS = (
-    "config.json",
-    "metrics.jsonl",
-    "weights.npz",
-    "checkpoints",
-    "events",
-)
+CONFIGURATION, METRICS, WEIGHTS, CHECKPOINTS = "config.json", "metrics.jsonl", "weights.npz", "checkpoints"
 
 
 LATEST = "-latest"  # weights after each iteration
 
 
+@dataclass(frozen=True)
+class Own:
+    """What the user handed in and a folder does not store."""
+
+    env: Any = None
+    network: Any = None
+    eval_env: Any = None
+
+
 class Records:
     """Writes one run. One process at a time: a second is told so."""
 
-    def __init__(self, folder: Path, configuration: Configuration) -> None:
+    def __init__(self, folder: Path, configuration: Configuration, loggers: Sequence[Logger] | None = None) -> None:
         self.folder, self.configuration = folder, configuration
-        self._lock = locked(folder)
-        self._events: Any = None
+        self._lock = Lock(folder)
+        self._loggers = [TensorBoard()] if loggers is None else list(loggers)
         path = folder / CONFIGURATION
         if not path.exists():
             write_json(path, plain(configuration) | {"versions": versions()})
         elif differs := difference(plain(read_configuration(folder)), plain(configuration)):
             self._lock.close()
-            raise InputError(
-                f"{folder} holds a run with another configuration: {differs}; choose another folder with --out"
-            )
+            raise InputError(f"{folder} holds a run with another configuration: {differs}; choose another folder")
 
     def refuse_if_finished(self) -> None:
-        if (self.folder / WEIGHTS).exists():
-            self.tidy()  # in case it was killed before it had come to that
-            raise InputError(f"the run in {self.folder} is finished; to train longer choose another folder")
+        if is_finished(self.folder):
+            self.tidy()  # in case it was killed before that
+            raise InputError(f"the run in {self.folder} is finished; to extend it, resume it with more steps")
 
     def rewind(self, iterations: int) -> None:
         """Forgets what was written after the first so many iterations: it is about to be done again."""
@@ -57,29 +62,17 @@ class Records:
         kept = [line for line in read_metrics(self.folder) if line["iteration"] < iterations]
         with atomically(path) as file:
             file.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        for logger in self._loggers:
+            logger.begin(self.folder, plain(self.configuration), kept[-1]["step"] if kept else 0)
 
     def metrics(self, line: dict[str, Any]) -> None:
         with (self.folder / METRICS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        self._write_events(line)
-
-    def _write_events(self, line: dict[str, Any]) -> None:
-        """In this thread: tensorboardX's own writer has another, whose errors nobody could catch."""
-        from tensorboardX.event_file_writer import EventsWriter
-        from tensorboardX.proto.event_pb2 import Event, SessionLog
-        from tensorboardX.summary import scalar
-
-        step, now = line["step"], time.time()
-        if self._events is None:
-            (self.folder / EVENTS).mkdir(exist_ok=True)
-            self._events = EventsWriter(str(self.folder / EVENTS / "events"))
-            start = SessionLog(status=SessionLog.START)  # what was written of this step and later is done again
-            self._events.write_event(Event(step=step, wall_time=now, session_log=start))
-        for name, value in _scalars(line, self.configuration):
-            self._events.write_event(Event(step=step, wall_time=now, summary=scalar(name, value)))
-        self._events.flush()
+        scalars = scalars_of(line, self.configuration.seed, self.configuration.agent.horizons.gammas.tolist())
+        for logger in self._loggers:
+            logger.log(line["step"], scalars)
 
     def weights(self, parameters: Parameters, suffix: str = "") -> Path:
         path = self.folder / WEIGHTS.replace(".", f"{suffix}.")
@@ -89,49 +82,48 @@ class Records:
         return path
 
     def tidy(self) -> None:
-        """Removes what a finished run has no use for: its final weights are the latest. Killed while it wrote some, it
-        may have left them unfinished."""
-        shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
-        stem, ending = WEIGHTS.split(".")
-        for path in (self.folder / f"{stem}{LATEST}.{ending}", *self.folder.glob(f".{stem}*.{ending}")):
-            path.unlink(missing_ok=True)
+        tidy(self.folder)
 
     def close(self) -> None:
-        if self._events is not None:
-            with contextlib.suppress(OSError):  # of a disk that was full before, and that was said
-                self._events.close()
+        for logger in self._loggers:
+            logger.close()
         self._lock.close()
 
 
-def _scalars(line: dict[str, Any], configuration: Configuration) -> list[tuple[str, float]]:
-    """A line of metrics as TensorBoard's tags: by seed, and by head where there is a number for each."""
-    tags = []
-    gammas = configuration.agent.horizons.gammas
-    for s in range(configuration.seeds):
-        of = f"seed-{configuration.seed + s}"
-        for name, tag in (("returns", "return/training"), ("evaluation_returns", "return/evaluation")):
-            if line[name][s] is not None:
-                tags.append((f"{tag}/{of}", line[name][s]))
-        for name, tag in (("losses", "loss"), ("values", "value")):
-            if line[name]:
-                tags += [(f"{tag}/gamma-{g:.5f}/{of}", x) for g, x in zip(gammas, line[name][s], strict=True)]
-    return [*tags, ("steps_per_second", line["steps_per_second"])]
+def tidy(folder: Path) -> None:
+    """Removes what a finished run does not need. Its last state stays, without a replay, so that it can be extended."""
+    for old in sorted((folder / CHECKPOINTS).glob("*"), reverse=True)[1:]:
+        old.unlink()
+    stem, ending = WEIGHTS.split(".")
+    for path in (folder / f"{stem}{LATEST}.{ending}", *folder.glob(f".{stem}*.{ending}")):
+        path.unlink(missing_ok=True)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the run in a folder was trained to its end."""
+    return (folder / WEIGHTS).exists()
 
 
 class Busy(InputError):
     """A folder that another process is at work in."""
 
 
-def locked(folder: Path) -> IO[str]:
-    """A lock for as long as the file is open, and no longer than its process lives."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = (folder / ".lock").open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise Busy(f"{folder} is being trained by another process") from None
-    return lock
+class Lock:
+    """Locks a folder until it is closed, or its process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / ".lock"
+        if path.is_symlink():
+            raise InputError(f"{path} is a symbolic link, which a run does not follow; remove it")
+        self._lock = filelock.FileLock(path)
+        try:
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise Busy(f"{folder} is being trained by another process") from None
+
+    def close(self) -> None:
+        self._lock.release()
 
 
 def read_configuration(folder: Path) -> Configuration:
@@ -171,10 +163,30 @@ def newest_weights(folder: Path) -> Path:
 
 
 def load_weights(path: Path, like: Parameters) -> Parameters:
-    """The weights of a run, of the names and shapes of `like`."""
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-        found = {name: jnp.asarray(held[name]) for name in like}
-        for name, value in like.items():
-            if found[name].shape != value.shape:
-                raise ValueError(f"{name} has shape {found[name].shape}, not {value.shape}")
-        return found
+    """Reads the weights of a run, with the names and shapes of `like`.
+
+    Raises:
+        InputError: The file holds something else, or is damaged.
+    """
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+            missing = [name for name in like if name not in held]
+            if missing:
+                raise ValueError(f"it has no {missing[0]}")
+            found = {name: held[name] for name in like}
+    except FileNotFoundError:
+        raise
+    except (ValueError, KeyError, OSError, EOFError, AttributeError, NotImplementedError, SyntaxError) as problem:
+        why = "it is no .npz file" if "pickle" in str(problem) else problem  # NumPy would advise to trust it
+        raise InputError(f"{path} does not hold the weights of this run: {why}") from None
+    except (zipfile.BadZipFile, tokenize.TokenError) as problem:
+        raise InputError(f"{path} does not hold the weights of this run: {problem}") from None
+    for name, value in like.items():
+        if found[name].shape != value.shape or found[name].dtype != value.dtype:
+            raise InputError(
+                f"{path} does not hold the weights of this run: {name} has shape {found[name].shape} "
+                f"({found[name].dtype}), not {value.shape} ({value.dtype})"
+            )
+        if not np.all(np.isfinite(found[name])):
+            raise InputError(f"{path} is damaged: {name} is not finite")
+    return {name: jnp.asarray(value) for name, value in found.items()}

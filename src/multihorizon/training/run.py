@@ -1,5 +1,6 @@
 """Trains agents and records what happens, an iteration at a time. A run that was stopped goes on where it was."""
 
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from multihorizon.agents.acting import acting_weights
-from multihorizon.agents.presets import Agent
+from multihorizon.agents.config import AgentConfig
 from multihorizon.errors import InputError
 from multihorizon.files import writable_folder
 from multihorizon.training.checkpoint import Checkpoints
 from multihorizon.training.configuration import Configuration
-from multihorizon.training.guard import Diverged
+from multihorizon.training.guard import Diverged, good_copy
 from multihorizon.training.iterations import Outcome, Report, Trainer
+from multihorizon.training.metrics import rows_of
 from multihorizon.training.records import CHECKPOINTS, LATEST, Records, read_metrics
 
 Warn = Callable[[str], None]
+Callback = Callable[[list[dict[str, Any]]], bool | None]
+"""Receives the metrics of an iteration, a row for each seed. Training stops when it returns False."""
 DISCOUNT_TIMES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)
 
 
@@ -54,24 +58,35 @@ def record(
     report: Report,
     finished: Callable[[Outcome], None],
     warn: Warn,
-) -> None:
-    """All iterations that are left of a run in a folder, with its metrics, weights and checkpoints."""
+    callback: Callback | None = None,
+) -> bool:
+    """Trains what is left of a run in a folder, with its metrics, weights and checkpoints.
+
+    Returns:
+        Whether the run is finished; False where the callback stopped it.
+    """
     folder = records.folder
     records.refuse_if_finished()
+    trainer.guard.warn = warn
     checkpoints = Checkpoints(writable_folder(folder / CHECKPOINTS), trainer.shape, configuration.checkpoint_replay)
     restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
     if first:
-        warn(f"going on after iteration {first} of {trainer.schedule.iterations}")
+        warn(f"resuming after iteration {first} of {trainer.schedule.iterations}")
     elif read_metrics(folder):
-        warn(f"{folder} has no checkpoint yet, so that it begins anew; see --checkpoint-minutes")
+        warn(f"{folder} has no checkpoint yet, so training starts from the beginning")
     records.rewind(first)
     saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
+    # The state after `done` iterations: with its replay between two iterations, and without it while the next one,
+    # which changes the replay in place, is trained.
+    last: Any = None
+    last, done = (restored if first == trainer.schedule.iterations else None), first
     try:
         for state, outcome in iterations(trainer, configuration.seed, report, restored, first):
-            done = outcome.iteration + 1
+            last, done = state, outcome.iteration + 1
+            line = outcome.line() | {"discount": discount}
             with _writing(folder):
-                records.metrics(outcome.line() | {"discount": discount})
+                records.metrics(line)
             finished(outcome)
             with _writing(folder):
                 records.weights(state.learner.parameters, LATEST)
@@ -81,25 +96,41 @@ def record(
             if due and done % trainer.whole_every == 0 and done < trainer.schedule.iterations:
                 checkpoints.save(state, done)
                 saved, checkpointed = time.monotonic(), done
-            last = state
+            if callback is not None and _stops(callback, line, configuration.seed, folder):
+                break
+            last = good_copy(state._replace(replay=None))
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(left_behind(folder, checkpointed, trainer.whole_every)) from None
+        if last is not None and checkpointed != done:
+            checkpoints.save(last, done)
+        raise KeyboardInterrupt(where_to_resume(folder, done)) from None
     except Diverged as problem:
         kept = records.weights(problem.parameters, "-last-good")
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
+    if done < trainer.schedule.iterations:
+        if checkpointed != done:
+            checkpoints.save(last, done)
+        return False
     with _writing(folder):
+        checkpoints.save(last._replace(replay=None), done)  # a run that is extended fills its replay again
         records.weights(last.learner.parameters)
     records.tidy()
+    return True
 
 
-def left_behind(folder: Path, iterations: int, whole_every: int) -> str:
+def _stops(callback: Callback, line: dict[str, Any], seed: int, folder: Path) -> bool:
+    try:
+        return callback(rows_of(line, seed)) is False
+    except Exception as problem:  # whatever the user's own code may do
+        raise InputError(
+            f"the callback raised {type(problem).__name__}: {problem}; the run is kept in {folder}"
+        ) from problem
+
+
+def where_to_resume(folder: Path, iterations: int) -> str:
+    how = f"multihorizon resume {shlex.quote(str(folder))}"
     if iterations:
-        return f"multihorizon resume {folder} goes on after iteration {iterations}, the last that was checkpointed"
-    when = f"here one can be written after every {whole_every} iterations; " if whole_every > 1 else ""
-    return (
-        f"no checkpoint was written yet, so multihorizon resume {folder} would begin anew "
-        f"({when}--checkpoint-minutes 0 makes one after each iteration)"
-    )
+        return f"{how} continues after iteration {iterations}"
+    return f"the first iteration was not finished, so {how} starts from the beginning"
 
 
 @contextmanager
@@ -109,12 +140,12 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise InputError(
-            f"{problem.filename or folder} could not be written ({problem.strerror}), so training stopped; make room "
-            f"and go on with: multihorizon resume {folder}"
+            f"{problem.filename or folder} could not be written ({problem.strerror}), so training stopped; free some "
+            f"space and run: multihorizon resume {shlex.quote(str(folder))}"
         ) from problem
 
 
-def acted_by(agent: Agent) -> dict[str, float]:
+def acted_by(agent: AgentConfig) -> dict[str, float]:
     """The discount that the agent's horizons really add up to, as it weighs them, at some times."""
     weights = acting_weights(agent.acting, agent.horizons)
     return {str(t): float(weights @ agent.horizons.gammas**t) for t in DISCOUNT_TIMES}

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from multihorizon.agents import replay as replays
+from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner, LearnerState
-from multihorizon.agents.presets import Agent
 from multihorizon.agents.replay import GOES_ON, Replay, ReplayShape, Rows
 from multihorizon.training.compiling import compiled, updates
 from multihorizon.training.iterations import Tally
@@ -45,7 +45,7 @@ EACH = Streams(0, 0, 0, None, None)  # type: ignore[arg-type]  # what every seed
 class Programs:
     """The parts of a turn, each a program of its own."""
 
-    def __init__(self, agent: Agent, learner: Learner, shape: ReplayShape, updates_a_cycle: int) -> None:
+    def __init__(self, agent: AgentConfig, learner: Learner, shape: ReplayShape, updates_a_cycle: int) -> None:
         self.agent, self.learner, self.shape, self.updates_a_cycle = agent, learner, shape, updates_a_cycle
         self.act, self.wander = (
             compiled(

@@ -1,36 +1,36 @@
-"""Environments by name, each with the torso, the pace and the settings that suit its size."""
+"""Environments of every kind, each with the network, the schedule and the settings that suit it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 
 from multihorizon.agents.acting import Epsilon
+from multihorizon.agents.config import AgentConfig, resolve
 from multihorizon.agents.losses import Categorical
 from multihorizon.agents.networks import MLP, NATURE, SMALL, ConvTorso, MlpTorso
 from multihorizon.agents.optimisers import Adam
-from multihorizon.agents.presets import Agent
 from multihorizon.discounting.hazard import Prior
-from multihorizon.envs import atari, foraging, minatar, pathworld
+from multihorizon.envs import atari, foraging, gymnax, minatar, pathworld
 from multihorizon.envs.environment import Environment
 from multihorizon.envs.foraging import Foraging
 from multihorizon.envs.hazard import Hazard
 from multihorizon.envs.pathworld import Pathworld
 from multihorizon.envs.vector import VectorEnvironment
-from multihorizon.errors import InputError, at_least, one_of
-from multihorizon.training.configuration import Configuration
-from multihorizon.training.device_loop import DeviceTrainer
-from multihorizon.training.host_loop import HostTrainer
+from multihorizon.errors import InputError, one_of
 from multihorizon.training.iterations import Schedule
-from multihorizon.training.judged import JudgedElsewhere
+
+OWN = "own/"  # begins the name of an environment that the user hands in
 
 
 @dataclass(frozen=True)
 class World:
-    """`settings` take the place of the preset's, which are Atari's; `v_max` is the support that its returns need. It
-    lives on the device or on the host, and so has one of the two ways to be made."""
+    """An environment, how it is made, and its defaults.
+
+    `settings` replace a preset's values, which are Atari's, and `v_max` is the support that its returns need. An
+    environment is made either on the device or on the host.
+    """
 
     name: str
     torso: ConvTorso | MlpTorso
@@ -45,11 +45,31 @@ class World:
     frames_per_step: int = 1
     pictures: Callable[[], VectorEnvironment] | None = None  # one that goes the same way, and whose frames are pictures
 
-    def adapt(self, agent: Agent) -> Agent:
-        loss = agent.loss
-        if isinstance(loss, Categorical):
-            loss = replace(loss, v_max=self.v_max)
-        return replace(agent, loss=loss, **self.settings)
+    def spaces(self) -> tuple[tuple[int, ...], int]:
+        """Returns the shape of an observation, and the number of actions."""
+        if self.on_device:
+            environment = self.on_device()
+            return tuple(environment.observation_shape), environment.actions
+        assert self.on_host is not None
+        one = self.on_host(1)
+        one.close()
+        return (*one.frame_shape[:-1], one.frame_shape[-1] * one.stack), one.actions
+
+    def make_for_evaluation(self, hazard: Prior | None = None) -> Environment:
+        """Makes an environment of the device to evaluate in: under `hazard`, or else as the name says."""
+        assert self.on_device is not None
+        if hazard is not None:
+            return Hazard(self.on_device(), hazard)
+        return (self.judged_in or self.on_device)()
+
+    def defaults(self, agent: AgentConfig) -> Mapping[str, Any]:
+        """Settings that this environment fills in where the user set none."""
+        if isinstance(agent.loss, Categorical):
+            return {"loss": replace(agent.loss, v_max=self.v_max), **self.settings}
+        return self.settings
+
+    def adapt(self, agent: AgentConfig) -> AgentConfig:
+        return resolve(agent, self.defaults(agent)).agent
 
 
 TABULAR = {
@@ -73,9 +93,10 @@ SMALL_GAMES = {
     "target_period_steps": 4_000,
     "epsilon": Epsilon(final=0.01, decay_steps=100_000),
     "optimiser": Adam(2.5e-4, epsilon=1.5e-4),
+    "clip_rewards": False,
 }
 
-# Rewards within [-1, 1] and γ ≤ 0.99 keep returns within [-100, 100].
+CLASSIC_V_MAX = 100.0  # rewards of 1 a step and γ = 0.99 make returns of up to 100
 CLASSIC = {
     "replay_capacity": 100_000,
     "warm_up_steps": 1_000,
@@ -83,6 +104,7 @@ CLASSIC = {
     "epsilon": Epsilon(final=0.01, decay_steps=10_000),
     "optimiser": Adam(1e-3, epsilon=1e-5),
     "batch": 64,
+    "clip_rewards": False,
 }
 
 
@@ -127,130 +149,135 @@ ATARI_ENVIRONMENTS = {"gpu": (80, 40), "cpu": (8, 10)}
 ATARI_SETTINGS: dict[str, dict[str, Any]] = {"gpu": {"compute_dtype": "bfloat16"}, "cpu": {}}
 
 
-def world(name: str) -> World:
-    """pathworld or foraging, either with /hazard, minatar/GAME, atari/GAME, or gym/ID of any that Gymnasium knows."""
+def world(env: Any) -> World:
+    """Returns an environment with its defaults.
+
+    Args:
+        env: A name (`pathworld` or `foraging`, either with `/hazard`, `minatar/GAME`, `atari/GAME`, or a Gymnasium id,
+            alone or after `gym/`); a Gymnasium environment, or a class or function that makes one; a JAX environment
+            with `envs.environment.Environment`'s interface or with gymnax's, alone or as a pair (environment, params).
+
+    Raises:
+        InputError: It is none of these, or has no discrete actions.
+    """
+    if isinstance(env, World):
+        return env
+    if isinstance(env, str):
+        return _by_name(env)
+    own = _own(env)
+    if own is None and callable(env):
+        made = env()
+        own = _own(made, env)
+        if own is None:
+            raise InputError(f"the function that makes the environment returned {type(made).__name__}; {ALLOWED}")
+    if own is None:
+        raise InputError(f"{env!r} is not an environment; {ALLOWED}")
+    return own
+
+
+ALLOWED = "allowed: a name, a Gymnasium environment or a function that makes one, or a JAX environment"
+
+
+def _own(env: Any, make: Any = None) -> World | None:
+    """An environment of the user's; `make` is the function that made it, if one did."""
+    import gymnasium
+
+    if isinstance(env, gymnasium.Env):
+        name = type(env.unwrapped).__name__
+        if make is not None:
+            can_draw = env.render_mode == "rgb_array"
+            env.close()
+            return _gymnasium(OWN + name, make, make if can_draw else None)
+        spec = env.spec
+        if spec is None:
+            raise InputError(
+                f"several copies of an environment are needed, and this {name} cannot be copied: hand in a function "
+                f"that makes one, as in env=lambda: {name}(...)"
+            )
+        can_draw = "rgb_array" in env.metadata.get("render_modes", ())
+        drawn = (lambda: gymnasium.make(spec, render_mode="rgb_array")) if can_draw else None
+        return _gymnasium(OWN + name, lambda: gymnasium.make(spec), drawn)
+    if not isinstance(env, type) and isinstance(env, Environment):
+        return _own_on_device(env, type(env).__name__)
+    if not isinstance(env, type) and gymnax.is_like(env):
+        adapted = gymnax.Gymnax.of(env)
+        return _own_on_device(adapted, type(adapted.environment).__name__)
+    return None
+
+
+def _by_name(name: str) -> World:
     family, _, which = name.partition("/")
     if family == "atari":
-        one_of("Atari game", which, atari.GAMES, "multihorizon games")
-        device = "gpu" if jax.default_backend() == "gpu" else "cpu"
-        training, evaluation = ATARI_ENVIRONMENTS[device]
-        return World(
-            name,
-            NATURE,
-            Schedule(),
-            10.0,
-            ATARI_SETTINGS[device],
-            environments=training,
-            evaluation_environments=evaluation,
-            on_host=lambda count: atari.Atari(which, count),
-            frames_per_step=atari.FRAMES_PER_STEP,
-            pictures=lambda: atari.Atari(which, 1, in_colour=True),
-        )
+        return _atari(name, which)
     if family == "gym" and which:
-        return _gymnasium(name, which)
+        return _gymnasium(name, which, which)
     if name in atari.GAMES:
         raise InputError(f"unknown environment '{name}' (did you mean 'atari/{name}'?)")
+    if name.startswith(OWN):
+        raise InputError(f"the environment {which} is your own, which is not stored with a run: hand it in with env=")
+    if name in ON_DEVICE:
+        return ON_DEVICE[name]
     if family not in ("pathworld", "foraging", "minatar"):
+        import gymnasium
+
+        if name in gymnasium.registry or ":" in name:
+            return _gymnasium(f"gym/{name}", name, name)
         one_of("environment", name, [*ON_DEVICE, "atari/GAME", "gym/ID"])
     return ON_DEVICE[one_of("environment", name, ON_DEVICE)]
 
 
-def _gymnasium(name: str, which: str) -> World:
-    from multihorizon.envs.gymnasium_vector import Gymnasium
-
-    looked_at = Gymnasium(which, 1)
-    shape = looked_at.frame_shape
-    looked_at.close()
-    is_image = len(shape) == 3
-    schedule = Schedule(iterations=10, training_steps=10_000, evaluation_steps=5_000)
-    torso: Any = (NATURE if min(shape[:2]) >= 36 else SMALL) if is_image else MLP
+def _atari(name: str, game: str) -> World:
+    one_of("Atari game", game, atari.GAMES, "multihorizon games")
+    device = "gpu" if jax.default_backend() == "gpu" else "cpu"
+    training, evaluation = ATARI_ENVIRONMENTS[device]
     return World(
         name,
-        torso,
-        schedule,
-        100.0,
+        NATURE,
+        Schedule(),
+        10.0,
+        ATARI_SETTINGS[device],
+        environments=training,
+        evaluation_environments=evaluation,
+        on_host=lambda count: atari.Atari(game, count),
+        frames_per_step=atari.FRAMES_PER_STEP,
+        pictures=lambda: atari.Atari(game, 1, in_colour=True),
+    )
+
+
+def _gymnasium(name: str, make: Any, drawn: Any = None) -> World:
+    """`make` is an id, or a function that makes an environment; `drawn` makes one that can be drawn."""
+    from multihorizon.envs.gymnasium_vector import Gymnasium
+
+    one = Gymnasium(make, 1)
+    shape = one.frame_shape
+    one.close()
+    return World(
+        name,
+        _network_for(shape),
+        CLASSIC_SCHEDULE,
+        CLASSIC_V_MAX,
         CLASSIC,
-        on_host=lambda count: Gymnasium(which, count),
-        pictures=lambda: Gymnasium(which, 1, rendered=True),
+        on_host=lambda count: Gymnasium(make, count),
+        pictures=None if drawn is None else lambda: Gymnasium(drawn, 1, rendered=True),
     )
 
 
-def configured(
-    chosen: World,
-    agent: Agent,
-    *,
-    seeds: int = 1,
-    seed: int = 0,
-    steps: int | None = None,
-    training_steps: int | None = None,
-    evaluation_steps: int | None = None,
-    environments: int | None = None,
-    evaluation_environments: int | None = None,
-    checkpoint_minutes: float = 10.0,
-    checkpoint_replay: bool = True,
-) -> Configuration:
-    """A run of an agent that is adapted to its world already; what is None is as suits the world."""
-    default = chosen.schedule
-    steps = default.steps if steps is None else steps
-    if steps <= agent.warm_up_steps:  # before a folder is made for them
-        raise InputError(
-            f"--steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}; "
-            "for a shorter one --set warm_up_steps=N"
-        )
-    if environments is not None:
-        at_least("--envs", environments, 1)
-    if evaluation_environments is not None:
-        at_least("--evaluation-envs", evaluation_environments, 1)
-    if evaluation_steps is not None:
-        at_least("--evaluation-steps", evaluation_steps, 0)
-    if training_steps is None:  # as many as are usual, or a little fewer where that makes no remainder
-        a_time = -(-steps // -(-steps // default.training_steps))
-    else:
-        a_time = at_least("--training-steps", training_steps, 1)
-    return Configuration(
-        agent=agent,
-        environment=chosen.name,
-        torso=chosen.torso,
-        schedule=Schedule(
-            iterations=-(-steps // a_time),
-            training_steps=min(a_time, steps),
-            evaluation_steps=default.evaluation_steps if evaluation_steps is None else evaluation_steps,
-        ),
-        seed=seed,
-        seeds=seeds,
-        environments=chosen.environments if environments is None else environments,
-        evaluation_environments=(
-            chosen.evaluation_environments if evaluation_environments is None else evaluation_environments
-        ),
-        checkpoint_minutes=checkpoint_minutes,
-        checkpoint_replay=checkpoint_replay,
+def _own_on_device(environment: Environment, name: str) -> World:
+    return World(
+        OWN + name,
+        _network_for(tuple(environment.observation_shape)),
+        CLASSIC_SCHEDULE,
+        CLASSIC_V_MAX,
+        CLASSIC,
+        on_device=lambda: environment,
     )
 
 
-def trainer_of(configuration: Configuration) -> DeviceTrainer | HostTrainer | JudgedElsewhere:
-    chosen = world(configuration.environment)
-    counts = (configuration.seeds, configuration.environments, configuration.evaluation_environments)
-    given = (configuration.torso, configuration.schedule, *counts)
-    if chosen.on_device and chosen.judged_in:
-        torso, schedule, *rest = given
-        training = DeviceTrainer(
-            configuration.agent, chosen.on_device(), torso, replace(schedule, evaluation_steps=0), *rest
-        )
-        return JudgedElsewhere(training, DeviceTrainer(configuration.agent, chosen.judged_in(), *given), schedule)
-    if chosen.on_device:
-        return DeviceTrainer(configuration.agent, chosen.on_device(), *given)
-    if chosen.on_host:
-        whole_every = 1 if configuration.checkpoint_minutes == 0 else None  # for a checkpoint after every iteration
-        return HostTrainer(configuration.agent, chosen.on_host, *given, whole_every=whole_every)
-    raise InputError(f"{chosen.name} lives neither on the device nor on the host")
+CLASSIC_SCHEDULE = Schedule(iterations=10, training_steps=10_000, evaluation_steps=5_000)
 
 
-@contextmanager
-def made(configuration: Configuration) -> Iterator[DeviceTrainer | HostTrainer | JudgedElsewhere]:
-    """A trainer for as long as it is needed."""
-    trainer = trainer_of(configuration)
-    try:
-        yield trainer
-    finally:
-        if isinstance(trainer, HostTrainer):
-            trainer.close()
+def _network_for(shape: tuple[int, ...]) -> ConvTorso | MlpTorso:
+    """The usual network for observations of a shape."""
+    if len(shape) != 3:
+        return MLP
+    return NATURE if min(shape[:2]) >= 36 else SMALL

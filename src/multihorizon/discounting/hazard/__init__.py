@@ -1,7 +1,7 @@
-"""Hazard priors: what one believes about the risk λ of an episode, drawn once and constant until its end.
+"""Hazard priors: distributions over the risk λ of an episode, which is drawn once and stays constant until its end.
 
-Each prior is a row of the paper's Table 1, extended: density p(λ), sampling, mean, survival
-s(t) = E[e^{-λt}], hazard rate -d ln s/dt, and the weighting w(γ) for which s(t) = ∫ w(γ) γ^t dγ.
+Each prior extends a row of the paper's Table 1. It has a density p(λ), samples, a mean, the survival
+s(t) = E[e^{-λt}], the hazard rate -d ln s/dt, and the weighting w(γ) for which s(t) = ∫ w(γ) γ^t dγ.
 """
 
 from multihorizon.discounting.hazard.closed import Dirac, Exponential, Gamma, Uniform

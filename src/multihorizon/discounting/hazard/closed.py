@@ -1,4 +1,4 @@
-"""Priors whose survival is known in closed form: the rows of the paper's Table 1, and the gamma prior."""
+"""Priors with a survival in closed form: the rows of the paper's Table 1, and the gamma prior."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,31 @@ from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, probabil
 from multihorizon.errors import InputError, positive
 
 
+def _log1p_product(k: float, t: np.ndarray) -> Values:
+    """ln(1 + kt), also where kt is too large for a float."""
+    with np.errstate(over="ignore"):
+        product = k * t
+    huge = np.isinf(product)
+    return np.where(huge, np.log(k) + np.log(t, out=np.zeros(t.shape), where=huge), np.log1p(product))[()]
+
+
 @dataclass(frozen=True)
 class Dirac(Prior):
-    """A known hazard k: exponential discounting with γ = e^{-k}. k = 0 is no risk; k = ∞ is certain death."""
+    """A known hazard k, which implies the exponential discount γ^t with γ = e^{-k} (equations 4 and 5).
+
+    Args:
+        k: The hazard per step, at least 0. 0 means no risk; ∞ means that no episode survives its first step.
+
+    Raises:
+        InputError: If k is negative or not a number.
+    """
 
     k: float
 
     def __post_init__(self) -> None:
         if not self.k >= 0:
-            raise InputError(f"the hazard k of a Dirac prior must be at least 0, got {self.k:g}")
+            raise InputError(f"k, the hazard of a Dirac prior, must be at least 0, got {self.k:g}")
+        object.__setattr__(self, "k", float(self.k))
 
     @property
     def atoms(self) -> Atoms:
@@ -43,7 +59,8 @@ class Dirac(Prior):
 
     def log_survival(self, t: ArrayLike) -> Values:
         t = times(t)
-        return -np.multiply(self.k, t, out=np.zeros(t.shape), where=t > 0)[()]  # ∞ · 0 is 0 here: s(0) = 1
+        with np.errstate(over="ignore"):
+            return -np.multiply(self.k, t, out=np.zeros(t.shape), where=t > 0)[()]  # ∞ · 0 is 0 here: s(0) = 1
 
     def hazard_rate(self, t: ArrayLike) -> Values:
         return np.full(times(t).shape, float(self.k))[()]
@@ -51,12 +68,19 @@ class Dirac(Prior):
 
 @dataclass(frozen=True)
 class Exponential(Prior):
-    """p(λ) = e^{-λ/k} / k, the belief of the hyperbolic discounter: s(t) = 1 / (1 + kt)."""
+    """The exponential prior p(λ) = e^{-λ/k} / k, which implies the hyperbolic discount 1 / (1 + kt) (equation 7).
+
+    Args:
+        k: The mean hazard per step, positive.
+
+    Raises:
+        InputError: If k is not a positive number.
+    """
 
     k: float
 
     def __post_init__(self) -> None:
-        positive("k", self.k)
+        object.__setattr__(self, "k", positive("k", self.k))
 
     @property
     def support(self) -> tuple[float, float]:
@@ -73,11 +97,11 @@ class Exponential(Prior):
         return -np.expm1(-rates(rate) / self.k)
 
     def quantile(self, probability: ArrayLike) -> Values:
-        with np.errstate(divide="ignore"):  # the largest hazard is ∞
+        with np.errstate(divide="ignore", over="ignore"):  # the largest hazard is ∞
             return -self.k * np.log1p(-probabilities(probability))
 
     def log_survival(self, t: ArrayLike) -> Values:
-        return -np.log1p(self.k * times(t))
+        return -_log1p_product(self.k, times(t))
 
     def hazard_rate(self, t: ArrayLike) -> Values:
         return self.k / (1 + self.k * times(t))
@@ -85,14 +109,24 @@ class Exponential(Prior):
 
 @dataclass(frozen=True)
 class Gamma(Prior):
-    """Shape a and scale k: the generalised hyperbola s(t) = (1 + kt)^{-a}. a = 1 is the exponential prior."""
+    """The gamma prior, which implies the generalised hyperbolic discount (1 + kt)^{-a}.
+
+    With a = 1 it is the exponential prior.
+
+    Args:
+        k: The scale, positive. The mean hazard is a·k.
+        a: The shape, positive.
+
+    Raises:
+        InputError: If k or a is not a positive number.
+    """
 
     k: float
     a: float
 
     def __post_init__(self) -> None:
-        positive("k", self.k)
-        positive("a", self.a)
+        object.__setattr__(self, "k", positive("k", self.k))
+        object.__setattr__(self, "a", positive("a", self.a))
 
     @property
     def support(self) -> tuple[float, float]:
@@ -110,10 +144,12 @@ class Gamma(Prior):
         return special.gammainc(self.a, rates(rate) / self.k)
 
     def quantile(self, probability: ArrayLike) -> Values:
-        return self.k * special.gammaincinv(self.a, probabilities(probability))
+        with np.errstate(over="ignore"):
+            return self.k * special.gammaincinv(self.a, probabilities(probability))
 
     def log_survival(self, t: ArrayLike) -> Values:
-        return -self.a * np.log1p(self.k * times(t))
+        with np.errstate(over="ignore"):  # a discount below the smallest float is 0
+            return -self.a * _log1p_product(self.k, times(t))
 
     def hazard_rate(self, t: ArrayLike) -> Values:
         return self.a * self.k / (1 + self.k * times(t))
@@ -121,15 +157,24 @@ class Gamma(Prior):
 
 @dataclass(frozen=True)
 class Uniform(Prior):
-    """Any hazard in [low, k] alike; with low = 0, as in the paper, s(t) = (1 - e^{-kt}) / kt."""
+    """The uniform prior on [low, k]. With low = 0, as in the paper's Table 1, s(t) = (1 - e^{-kt}) / kt.
+
+    Args:
+        k: The largest hazard per step, positive.
+        low: The smallest hazard per step, in [0, k).
+
+    Raises:
+        InputError: If k is not a positive number or low lies outside [0, k).
+    """
 
     k: float
     low: float = 0.0
 
     def __post_init__(self) -> None:
-        positive("k", self.k)
+        object.__setattr__(self, "k", positive("k", self.k))
         if not 0 <= self.low < self.k:
             raise InputError(f"low must lie in [0, k) = [0, {self.k:g}), got {self.low:g}")
+        object.__setattr__(self, "low", float(self.low))
 
     @property
     def support(self) -> tuple[float, float]:
@@ -150,8 +195,12 @@ class Uniform(Prior):
         return self.low + (self.k - self.low) * probabilities(probability)
 
     def log_survival(self, t: ArrayLike) -> Values:
-        t = times(t)
-        return -self.low * t + np.log(special.exprel(-(self.k - self.low) * t))  # exprel(x) = (e^x - 1) / x
+        t, width = times(t), self.k - self.low
+        with np.errstate(over="ignore"):
+            x, certain = width * t, -self.low * t
+        huge = np.isinf(x)
+        uncertain = -np.log(width) - np.log(t, out=np.zeros(t.shape), where=huge)
+        return (certain + np.where(huge, uncertain, np.log(special.exprel(-np.where(huge, 0.0, x)))))[()]
 
     def hazard_rate(self, t: ArrayLike) -> Values:
         # 1/t - c/(e^{ct} - 1) loses every digit as x = ct falls to 0; below 1e-2 its series is exact to 1e-13.

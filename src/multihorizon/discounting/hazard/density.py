@@ -1,4 +1,4 @@
-"""A prior given as any function p(λ), integrated numerically."""
+"""A prior given by any density function p(λ), which is integrated numerically."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from multihorizon.discounting.hazard.mixed import Samples
 from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, rates
 from multihorizon.errors import InputError
 
-SMALLEST, LARGEST = 1e-60, 1e12  # hazards outside act as 0 and as ∞ over any number of steps there can be
+SMALLEST, LARGEST = 1e-60, 1e12  # hazards outside this range behave as 0 and ∞ over any practical number of steps
 ORDER = 16
 MOST_PANELS = 20_000
-TOLERANCE = 1e-10  # of the integral over one panel, where the whole is 1
+TOLERANCE = 1e-10  # error of the integral over one panel; the whole integral is 1
 X, W = np.polynomial.legendre.leggauss(ORDER)
 
 
 class Panels(NamedTuple):
-    """Intervals of λ that together cover the support, with p integrated over each by Gauss-Legendre."""
+    """Intervals of λ that together cover the support, each with a Gauss-Legendre rule for p."""
 
     edges: np.ndarray  # [n + 1]
     nodes: np.ndarray  # [n, ORDER]
@@ -32,7 +32,7 @@ def _elementwise(function: Callable[[float], float], at: np.ndarray) -> np.ndarr
     values = np.array([float(function(float(x))) for x in at.reshape(-1)]).reshape(at.shape)
     if not np.all(np.isfinite(values) & (values >= 0)):
         bad = at[~(np.isfinite(values) & (values >= 0))].flat[0]
-        raise InputError(f"a density must be finite and at least 0 everywhere, but at λ = {bad:g} it is not")
+        raise InputError(f"a density must be finite and at least 0 everywhere; at λ = {bad:g} it is not")
     return values
 
 
@@ -43,10 +43,10 @@ def _rule(function: Callable[[float], float], low: np.ndarray, high: np.ndarray)
 
 
 def _integrate(function: Callable[[float], float], support: tuple[float, float]) -> Panels:
-    """Adaptive: a panel is halved until its halves agree with it.
+    """Integrates p adaptively: halves each panel until its halves agree with it.
 
-    The first panels are even in ln λ, four to a decade, so that a prior of any scale is seen, and a survival
-    e^{-λt} of any t is smooth on each of them; a further eighty, even in λ, see what is narrow in a finite support.
+    The first panels are evenly spaced in ln λ, four per decade, so that a prior of any scale is found and e^{-λt} is
+    smooth on each of them for any t. In a finite support eighty more, evenly spaced in λ, find narrow peaks.
     """
     low, high = support
     bottom, top = max(low, SMALLEST), min(high, LARGEST)
@@ -61,13 +61,13 @@ def _integrate(function: Callable[[float], float], support: tuple[float, float])
         middle = (lows + highs) / 2
         left, right = _rule(function, lows, middle), _rule(function, middle, highs)
         change = np.abs(left[1].sum(1) + right[1].sum(1) - masses.sum(1))
-        narrow = (highs - lows) <= 1e-14 * highs  # a jump of the density: the panel is as narrow as a float
+        narrow = (highs - lows) <= 1e-14 * highs  # the density jumps here
         good = (change <= TOLERANCE) | narrow
         done.append((lows[good], highs[good], nodes[good], masses[good]))
         bad = ~good
         count += int(bad.sum())
         if count > MOST_PANELS:
-            raise InputError("the density is too rough to integrate; give its support, or use observed hazards")
+            raise InputError("the density is too rough to integrate; give its support, or use hazard.Samples")
         nodes = np.concatenate([left[0][bad], right[0][bad]])
         masses = np.concatenate([left[1][bad], right[1][bad]])
         lows, highs = np.concatenate([lows[bad], middle[bad]]), np.concatenate([middle[bad], highs[bad]])
@@ -78,9 +78,16 @@ def _integrate(function: Callable[[float], float], support: tuple[float, float])
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Density(Prior):
-    """Any density p(λ) on `support`, as a function of one number.
+    """A prior with any density p(λ).
 
-    Where p is narrow (say, a bump whose width is a thousandth of its place), give the support that holds it.
+    Args:
+        function: The density, a function of one hazard λ that integrates to 1 over the support.
+        support: The smallest and the largest hazard. Give it where p is narrow, for example a peak whose width is a
+            thousandth of its location.
+
+    Raises:
+        InputError: If the density is negative or not finite somewhere, does not integrate to 1, or is too rough to
+            integrate, or if the support is not an interval in [0, ∞].
     """
 
     function: Callable[[float], float]
@@ -89,14 +96,12 @@ class Density(Prior):
     def __post_init__(self) -> None:
         low, high = self.support
         if not 0 <= low < high:
-            raise InputError(
-                f"the support of a density must be (low, high) with 0 ≤ low < high, got ({low:g}, {high:g})"
-            )
+            raise InputError(f"support must be (low, high) with 0 ≤ low < high, got ({low:g}, {high:g})")
         total = self.panels.masses.sum()
         if abs(total - 1) > 1e-4:
             raise InputError(
                 f"the density must integrate to 1 over ({low:g}, {high:g}), but integrates to {total:.6g}; "
-                "divide it by that, or give the support it lives on"
+                "divide it by that number, or give the support on which it is positive"
             )
 
     def __repr__(self) -> str:
@@ -104,17 +109,18 @@ class Density(Prior):
 
     @cached_property
     def panels(self) -> Panels:
+        """The intervals and nodes of the numerical integration."""
         return _integrate(self.function, self.support)
 
     @cached_property
     def nodes(self) -> Samples:
-        """The integral as a finite sum: E[f(λ)] is the mean of f over these."""
+        """The quadrature nodes as a prior of point masses: E[f(λ)] is the mean of f over them."""
         masses = self.panels.masses.reshape(-1)
         return Samples(self.panels.nodes.reshape(-1), masses / masses.sum())
 
     @cached_property
     def _cdf_and_quantile(self) -> tuple[PchipInterpolator, PchipInterpolator]:
-        """Interpolated between the panels' ends and nodes, where they are exact."""
+        """Interpolants of the cdf and its inverse, exact at the ends and nodes of the panels."""
         legendre = np.polynomial.legendre.Legendre
         fit = np.linalg.inv(np.polynomial.legendre.legvander(X, ORDER - 1))  # values at nodes -> coefficients
         inside = np.stack([legendre(column).integ(lbnd=-1)(X) for column in fit.T], axis=1) / W  # [node, node]

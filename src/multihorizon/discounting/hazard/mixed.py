@@ -1,4 +1,4 @@
-"""Priors made of others: observed hazards (a mixture of point masses) and mixtures of any priors."""
+"""Mixtures: observed hazards (a mixture of point masses) and mixtures of any priors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from scipy import special
 from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, probabilities, rates, times
 from multihorizon.errors import InputError
 
-CHUNK = 2_000_000  # terms of an [atoms, times] table held at once
+CHUNK = 2_000_000  # entries of the [atoms, times] table that are in memory at once
 
 
 def _probabilities(weights: Sequence[float] | np.ndarray, count: int, of: str) -> np.ndarray:
@@ -24,14 +24,23 @@ def _probabilities(weights: Sequence[float] | np.ndarray, count: int, of: str) -
 
 
 def _posterior_mean(log_weights: np.ndarray, rates: np.ndarray) -> Values:
-    """Σ wᵢ λᵢ / Σ wᵢ over the first axis, from ln wᵢ. A hazard of ∞ whose weight is gone does not count."""
+    """Σ wᵢ λᵢ / Σ wᵢ over the first axis, given ln wᵢ. Terms of weight 0 are left out, since λᵢ may be ∞."""
     weights = special.softmax(log_weights, axis=0)
     return np.sum(np.multiply(weights, rates, out=np.zeros_like(weights), where=weights > 0), axis=0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Samples(Prior):
-    """Observed hazards, each as likely as its weight (all alike unless given)."""
+    """Observed hazards: a point mass at each.
+
+    Args:
+        rates: The hazards per step, finite and at least 0 [n]. They are rates, not times: an episode that is
+            expected to last 20 steps has a hazard of 1/20.
+        weights: The probability of each, which sum to 1 [n]. Equal by default.
+
+    Raises:
+        InputError: If a rate is negative or not finite, or the weights are not n probabilities.
+    """
 
     rates: Sequence[float] | np.ndarray
     weights: Sequence[float] | np.ndarray = ()
@@ -93,10 +102,18 @@ class Samples(Prior):
 
 @dataclass(frozen=True, repr=False)
 class Mixture(Prior):
-    """One of several beliefs holds, each with its weight (all alike unless given)."""
+    """A mixture of priors: one of them holds, with the probability given by its weight.
+
+    Args:
+        components: The priors, one or more.
+        weights: The probability of each, which sum to 1. Equal by default.
+
+    Raises:
+        InputError: If there are no priors, or the weights are not one probability per prior.
+    """
 
     components: Sequence[Prior]
-    weights: Sequence[float] = ()
+    weights: Sequence[float] | np.ndarray = ()
 
     def __post_init__(self) -> None:
         if len(self.components) == 0:

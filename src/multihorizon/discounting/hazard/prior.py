@@ -1,4 +1,4 @@
-"""What every hazard prior can answer."""
+"""The interface that all hazard priors share, and the checks of their arguments."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -14,7 +14,12 @@ Values = np.ndarray | np.float64
 
 
 class Atoms(NamedTuple):
-    """Point masses of a prior: hazards and the probability of each."""
+    """The point masses of a prior.
+
+    Attributes:
+        rates: The hazards that have a positive probability [n].
+        masses: The probability of each [n].
+    """
 
     rates: Float[np.ndarray, " n"]
     masses: Float[np.ndarray, " n"]
@@ -24,6 +29,7 @@ NO_ATOMS = Atoms(np.empty(0), np.empty(0))
 
 
 def times(t: ArrayLike) -> np.ndarray:
+    """Returns `t` as an array of floats, checked to be finite and at least 0."""
     array = np.asarray(t, dtype=float)
     wrong = ~((array >= 0) & np.isfinite(array))
     if np.any(wrong):
@@ -32,6 +38,7 @@ def times(t: ArrayLike) -> np.ndarray:
 
 
 def rates(rate: ArrayLike) -> np.ndarray:
+    """Returns `rate` as an array of floats, checked to be at least 0."""
     array = np.asarray(rate, dtype=float)
     if not np.all(array >= 0):
         raise InputError(f"a hazard must be at least 0, got {array[~(array >= 0)].flat[0]:g}")
@@ -39,6 +46,7 @@ def rates(rate: ArrayLike) -> np.ndarray:
 
 
 def probabilities(u: ArrayLike) -> np.ndarray:
+    """Returns `u` as an array of floats, checked to lie in [0, 1]."""
     array = np.asarray(u, dtype=float)
     if not np.all((array >= 0) & (array <= 1)):
         raise InputError("a probability must lie in [0, 1]")
@@ -46,13 +54,19 @@ def probabilities(u: ArrayLike) -> np.ndarray:
 
 
 class Prior(ABC):
-    """A probability distribution of the hazard λ ∈ [0, ∞].
+    """A probability distribution over the hazard λ ∈ [0, ∞], the belief about the risk of an episode.
 
-    `density` and `weighting` describe the continuous part alone; point masses are listed in `atoms`.
+    The hazard is drawn once per episode and each step is survived with probability e^{-λ}. A prior therefore implies
+    a discount, its survival function s(t) (equation 6). `density` and `weighting` describe the continuous part of the
+    distribution; `atoms` lists its point masses.
+
+    All methods of a time, a rate, a probability or a γ are elementwise: they return a scalar for a scalar and an
+    array of the same shape for an array.
     """
 
     @property
     def atoms(self) -> Atoms:
+        """The point masses of the prior. Empty for a continuous prior."""
         return NO_ATOMS
 
     @property
@@ -62,37 +76,79 @@ class Prior(ABC):
 
     @property
     @abstractmethod
-    def mean(self) -> float: ...
+    def mean(self) -> float:
+        """The mean hazard E[λ]."""
 
     @abstractmethod
     def density(self, rate: ArrayLike) -> Values:
-        """p(λ)."""
+        """Returns the probability density p(λ) of the continuous part.
+
+        Args:
+            rate: Hazards λ, at least 0.
+        """
 
     @abstractmethod
     def cdf(self, rate: ArrayLike) -> Values:
-        """P(hazard ≤ λ)."""
+        """Returns the probability that the hazard is at most λ.
+
+        Args:
+            rate: Hazards λ, at least 0.
+        """
 
     @abstractmethod
     def quantile(self, probability: ArrayLike) -> Values:
-        """The smallest λ with cdf(λ) ≥ probability."""
+        """Returns the smallest λ for which cdf(λ) ≥ probability.
+
+        Args:
+            probability: Probabilities in [0, 1].
+        """
 
     @abstractmethod
-    def log_survival(self, t: ArrayLike) -> Values: ...
+    def log_survival(self, t: ArrayLike) -> Values:
+        """Returns ln s(t), which stays finite where s(t) underflows.
+
+        Args:
+            t: Times in steps, finite and at least 0.
+        """
 
     @abstractmethod
     def hazard_rate(self, t: ArrayLike) -> Values:
-        """h(t) = -d ln s/dt: the mean hazard of those that survived until t."""
+        """Returns h(t) = -d ln s/dt (equation 3): the mean hazard among the episodes that survive until t.
+
+        Args:
+            t: Times in steps, finite and at least 0.
+        """
 
     def sample(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " {size}"]:
+        """Draws hazards from the prior.
+
+        Args:
+            rng: The source of randomness.
+            size: How many hazards to draw.
+
+        Returns:
+            The hazards [size].
+        """
         return np.asarray(self.quantile(rng.random(size)))
 
     def survival(self, t: ArrayLike) -> Values:
-        """s(t) = ∫ p(λ) e^{-λt} dλ, the discount that this belief implies."""
+        """Returns s(t) = ∫ p(λ) e^{-λt} dλ (equation 6), the discount that the prior implies.
+
+        Args:
+            t: Times in steps, finite and at least 0.
+        """
         return np.exp(self.log_survival(t))
 
     def weighting(self, gamma: ArrayLike) -> Values:
-        """w(γ) = p(-ln γ) / γ: the substitution γ = e^{-λ} in s(t), for 0 < γ ≤ 1."""
+        """Returns w(γ) = p(-ln γ) / γ, the weighting for which s(t) = ∫ w(γ) γ^t dγ (equation 18, Table 1).
+
+        Args:
+            gamma: Discount factors in (0, 1].
+
+        Raises:
+            InputError: If a discount factor lies outside (0, 1].
+        """
         gamma = np.asarray(gamma, dtype=float)
         if not np.all((gamma > 0) & (gamma <= 1)):
-            raise InputError("a discount factor γ must lie in (0, 1] to be weighted")
+            raise InputError("gamma must lie in (0, 1]")
         return np.asarray(self.density(-np.log(gamma)) / gamma)[()]

@@ -1,0 +1,39 @@
+"""Run your own experiment, several agents with several seeds each, and write a report of it.
+
+A sweep that was stopped continues when it is started again with the same folder. Usage: python examples/sweep.py [OUT]
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import multihorizon as mh
+from multihorizon.experiments.experiment import Experiment, Run
+
+SIZE = {"seeds": 2, "steps": 2_000, "training_steps": 1_000, "evaluation_steps": 500}
+
+
+def run(name, gamma):
+    """Returns a run of an agent with one discount factor."""
+    agent = mh.agent("dqn", horizons=mh.single(gamma), warm_up_steps=500).with_settings(name=name)
+    return Run(agent, "CartPole-v1", wanted=mh.discount.exponential(gamma), **SIZE)
+
+
+experiment = Experiment(
+    name="patience",
+    title="Does patience pay in CartPole?",
+    about="A short and a long horizon: discount factors of 0.6 and 0.99.",
+    runs=[run("short", 0.6), run("long", 0.99)],
+    pairs=[("long", "short")],  # baseline, challenger
+)
+
+folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / experiment.name
+result = mh.sweep(experiment, folder)
+for planned in result.runs:
+    status = result.statuses[planned.run.folder]
+    last = mh.load_run(planned.folder).metrics[-SIZE["seeds"] :]  # one row for each seed
+    returns = [round(row["evaluation_return"], 2) for row in last]
+    print(f"{planned.run.label}: {status.state.value}, evaluation returns by seed {returns}")
+
+report = mh.report(folder)
+print(f"report with {len(report.files)} files: {report.page}")

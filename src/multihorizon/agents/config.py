@@ -1,0 +1,216 @@
+"""The configuration of an agent: one frozen value that says all that makes it.
+
+Values come from three places. A preset holds the paper's, an environment replaces those that depend on its size, and
+what the user sets always wins.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, Literal
+
+from multihorizon.agents.acting import Acting, Epsilon, acting_weights
+from multihorizon.agents.losses import Bootstrap, Categorical, Loss, Priority
+from multihorizon.agents.networks import Initial
+from multihorizon.agents.optimisers import Adam, Optimiser, RmsProp
+from multihorizon.discounting import Discount, Horizons, single
+from multihorizon.discounting.hazard import Prior
+from multihorizon.errors import InputError, at_least, one_of
+
+Origin = Literal["preset", "environment", "user"]
+LABELS = ("name", "base", "chosen")  # fields that are no settings
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """All that makes an agent. A step is an agent's step: four frames of Atari.
+
+    Args:
+        name: Label of the agent in files and figures.
+        horizons: Discount factors γ, one head each, and the weights of the discount to act by.
+        acting: Values that choose the action: a rule, or the γ of one head.
+        loss: Meaning of a head's output, and its loss: `Huber` or `Categorical`.
+        optimiser: `Adam` or `RmsProp`.
+        n_steps: Length of n-step returns.
+        priority: How often a transition is replayed.
+        bootstrap: Which action a head's target takes next.
+        double_q: Chooses the next action by the online network.
+        batch: Transitions in an update.
+        replay_capacity: Steps that the replay buffer holds.
+        warm_up_steps: Random steps before the first update.
+        update_period_steps: Steps of all environments together between two updates.
+        target_period_steps: Steps between two copies of the target network.
+        epsilon: Exploration.
+        clip_rewards: Clips rewards to [-1, 1] in training.
+        compute_dtype: `float32` or `bfloat16`; weights and optimiser state are float32 in both.
+        initial: How weights are drawn.
+        base: Preset that the agent was made from.
+        chosen: Settings that the user named; an environment does not replace them.
+    """
+
+    name: str
+    horizons: Horizons
+    acting: Acting | float
+    loss: Loss
+    optimiser: Optimiser
+    n_steps: int
+    priority: Priority
+    bootstrap: Bootstrap = Bootstrap.OWN
+    double_q: bool = False
+    batch: int = 32
+    replay_capacity: int = 1_000_000
+    warm_up_steps: int = 20_000
+    update_period_steps: int = 4
+    target_period_steps: int = 8_000
+    epsilon: Epsilon = Epsilon()
+    clip_rewards: bool = True
+    compute_dtype: str = "float32"
+    initial: Initial = Initial.FAN_IN
+    base: str = ""
+    chosen: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        for name in ("n_steps", "batch", "update_period_steps", "target_period_steps", "replay_capacity"):
+            at_least(name, getattr(self, name), 1)
+        at_least("warm_up_steps", self.warm_up_steps, 0)
+        one_of("compute_dtype", self.compute_dtype, ["float32", "bfloat16"])
+        acting_weights(self.acting, self.horizons)
+
+    def with_settings(self, **settings: Any) -> "AgentConfig":
+        """Returns a copy with settings changed.
+
+        Args:
+            **settings: Fields of this class. A part of a field has a dotted name, as in
+                `**{"optimiser.learning_rate": 1e-4}`. Choices may be given by name, as in `acting="weighted"`.
+
+        Raises:
+            InputError: A name is unknown (the message has the nearest), or a value has the wrong type.
+        """
+        changed: dict[str, Any] = {}
+        for path, value in settings.items():
+            name, _, part = path.partition(".")
+            self.check_setting(name, part)
+            current = changed.get(name, getattr(self, name))
+            changed[name] = _with_part(name, current, part, value) if part else _accepted(name, current, value)
+        chosen = tuple(sorted({*self.chosen, *changed} - {*LABELS}))
+        return replace(self, **changed, chosen=chosen)
+
+    def check_setting(self, name: str, part: str = "") -> None:
+        """Raises an error that names the nearest setting, where there is none of that name."""
+        _check_name(name)
+        parts = parts_of(getattr(self, name)) if part else []
+        if part and not parts:
+            raise InputError(f"{name} has no settings of its own")
+        if part:
+            one_of(f"part of {name}", part, parts)
+
+    def resolved(self, env: Any) -> "Resolution":
+        """Returns this agent as it trains in an environment, and where each value comes from.
+
+        Args:
+            env: Anything that `multihorizon.train` accepts as an environment.
+        """
+        from multihorizon.training.worlds import world
+
+        return resolve(self, world(env).defaults(self))
+
+
+def setting_names() -> list[str]:
+    """Names of all settings of an agent."""
+    return [f.name for f in fields(AgentConfig) if f.name not in LABELS]
+
+
+def parts_of(value: Any) -> list[str]:
+    """Names of the settings inside a setting."""
+    return [] if isinstance(value, Horizons) or not is_dataclass(value) else [f.name for f in fields(value)]
+
+
+def _check_name(name: str) -> None:
+    """Raises an error that names the nearest setting, or the setting that `name` is a part of."""
+    names = setting_names()
+    if name in (*names, "name"):
+        return
+    kinds: dict[Any, str] = {Adam: "optimiser", RmsProp: "optimiser", Epsilon: "epsilon", Categorical: "loss"}
+    owners = {part: owner for kind, owner in kinds.items() for part in parts_of(kind)}
+    if name in owners:
+        raise InputError(f"{name} is a part of {owners[name]}; set {owners[name]}.{name}")
+    one_of("setting", name, names)
+
+
+def _with_part(name: str, current: Any, part: str, value: Any) -> Any:
+    old = getattr(current, part)
+    if isinstance(old, float) and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, type(old)):
+        raise InputError(f"{name}.{part} must be {type(old).__name__}, got {value!r}")
+    return replace(current, **{part: value})
+
+
+def _accepted(name: str, old: Any, value: Any) -> Any:
+    """`value` as the field holds it, where that is clear."""
+    if name == "horizons" and isinstance(value, float):
+        return single(value)
+    kinds = {"acting": Acting, "bootstrap": Bootstrap, "priority": Priority, "initial": Initial}
+    if name in kinds and isinstance(value, str):
+        kind: Any = kinds[name]
+        return kind[one_of(name, value.upper().replace("-", "_"), [choice.name for choice in kind])]
+    return value
+
+
+def _check_types(config: AgentConfig) -> None:
+    """Raises one line for the mistakes that users make."""
+    given = config.horizons
+    if not isinstance(given, Horizons):
+        how = "horizons must be Horizons, as mh.minimax_grid(discount, heads=4) returns"
+        what = f"the {type(given).__name__} {given}" if isinstance(given, Discount | Prior) else repr(given)
+        raise InputError(f"{how}, got {what}")
+    if not isinstance(config.optimiser, Adam | RmsProp):
+        raise InputError(
+            f"optimiser must be mh.Adam(...) or mh.RmsProp(...), whose settings a run can store, "
+            f"got {type(config.optimiser).__name__}"
+        )
+    if not isinstance(config.loss, Loss):
+        raise InputError(f"loss must be mh.Huber() or mh.Categorical(...), got {config.loss!r}")
+    if not isinstance(config.acting, Acting | float | int):
+        raise InputError(f"acting must be a rule ({_names(Acting)}) or the γ of a head, got {config.acting!r}")
+    for name, kind in (("bootstrap", Bootstrap), ("priority", Priority), ("initial", Initial)):
+        if not isinstance(getattr(config, name), kind):
+            raise InputError(f"{name} must be one of {_names(kind)}, got {getattr(config, name)!r}")
+    if not isinstance(config.epsilon, Epsilon):
+        raise InputError(f"epsilon must be mh.Epsilon(final=..., decay_steps=...), got {config.epsilon!r}")
+    for name in ("double_q", "clip_rewards"):
+        if not isinstance(getattr(config, name), bool):
+            raise InputError(f"{name} must be True or False, got {getattr(config, name)!r}")
+
+
+def _names(kind: type[Enum]) -> str:
+    return ", ".join(choice.name.lower() for choice in kind)
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """An agent in an environment: the resolved configuration, and the origin of each setting."""
+
+    agent: AgentConfig
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name} = {getattr(self.agent, name)!r}  ({self.origins[name]})" for name in setting_names())
+
+
+def resolve(agent: AgentConfig, defaults: Mapping[str, Any]) -> Resolution:
+    """Fills in an environment's defaults where neither the user nor the code that made the agent set a value."""
+    from multihorizon.agents.presets import PRESETS
+
+    base = PRESETS.get(agent.base)
+    users = set(agent.chosen)
+    for name in setting_names():
+        if base is None or getattr(agent, name) != getattr(base, name):
+            users.add(name)
+    filled = {name: value for name, value in defaults.items() if name not in users}
+    origins: dict[str, Origin] = {
+        name: "user" if name in users else "environment" if name in filled else "preset" for name in setting_names()
+    }
+    chosen = tuple(sorted(users - {*LABELS}))
+    return Resolution(replace(agent, **filled, chosen=chosen), origins)

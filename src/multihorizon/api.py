@@ -1,0 +1,176 @@
+"""Public functions that draw on several packages: `watch`, `report` and `sweep`."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multihorizon.errors import InputError, at_least
+from multihorizon.files import writable_file
+
+if TYPE_CHECKING:
+    from multihorizon.experiments.experiment import Experiment
+    from multihorizon.experiments.sweep import Planned, Status, TellOf
+    from multihorizon.reports.sections import ReportContents
+    from multihorizon.training.policy import Policy
+
+
+@dataclass(frozen=True)
+class Video:
+    """A video of one episode."""
+
+    path: Path
+    steps: int
+    earned: float
+
+
+def watch(
+    policy: "Policy",
+    env: Any = None,
+    out: str | Path = "episode.mp4",
+    *,
+    seed: int = 0,
+    max_steps: int = 2_000,
+    fps: int | None = None,
+) -> Video:
+    """Plays an episode and writes a video of it: the game, and each horizon's Q beside it.
+
+    Args:
+        policy: A trained policy.
+        env: The environment, as for `multihorizon.train`; by default the one it was trained in, if that has a name.
+        out: An .mp4 or .gif file. An .mp4 needs ffmpeg: `pip install 'multihorizon[video]'`.
+        seed: Fixes the episode.
+        max_steps: The most steps that are shown.
+        fps: Agent steps shown in a second; by default the environment's own frame rate, or 15.
+
+    Returns:
+        The file, the number of steps and the return.
+    """
+    from multihorizon.reports.video import check_writer, write_video
+    from multihorizon.training.policy import check_environment
+    from multihorizon.training.watching import record_episode
+    from multihorizon.training.worlds import world
+
+    at_least("seed", seed, 0, 2**31 - 1)
+    at_least("max_steps", max_steps, 1, 27_000)
+    path = Path(out)
+    check_writer(path)
+    writable_file(path)
+    chosen = world(policy.environment if env is None else env)
+    check_environment(chosen, policy.observation_shape, policy.num_actions)
+    episode = record_episode(policy, chosen, seed, max_steps)
+    rate = at_least("fps", fps or episode.frames_per_second, 1, 120)
+    write_video(episode, path, f"{policy.agent.name} in {chosen.name}", rate)
+    return Video(path, len(episode.actions), float(episode.rewards.sum()))
+
+
+@dataclass(frozen=True)
+class ReportFiles:
+    """A report that was written."""
+
+    page: Path
+    files: list[Path]
+    contents: "ReportContents"
+
+
+def report(
+    folder: str | Path | None = None,
+    *,
+    out: str | Path | None = None,
+    dopamine: str | Path | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> ReportFiles:
+    """Writes a report of runs: scores, intervals, figures and a page.
+
+    Args:
+        folder: A folder of runs, such as a sweep's; without one, the paper's own table of sixty games.
+        out: The report's folder; `FOLDER/report` by default.
+        dopamine: A file of Dopamine's published curves, to draw beside the runs.
+        warn: Receives what was left out and why; printed to stderr by default.
+
+    Returns:
+        The page, all files, and the numbers in them.
+    """
+    from multihorizon.reports.baselines import read_dopamine
+    from multihorizon.reports.data import read_runs
+    from multihorizon.reports.page import write_report
+    from multihorizon.reports.sections import build_paper_report, build_report
+    from multihorizon.training.progress import warn as print_warning
+
+    if folder is None:
+        if dopamine is not None:
+            raise InputError("dopamine goes with a folder of runs, not with the paper's table")
+        contents = build_paper_report()
+        files = write_report(contents, Path("reproduced/paper") if out is None else Path(out))
+    else:
+        curves = read_dopamine(Path(dopamine)) if dopamine is not None else None
+        contents = build_report(read_runs(Path(folder), warn or print_warning), curves)
+        files = write_report(contents, Path(folder) / "report" if out is None else Path(out))
+    return ReportFiles(files[0], files, contents)
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """The runs of a sweep, and how each of them ended."""
+
+    folder: Path
+    runs: "list[Planned]"
+    statuses: "dict[str, Status]"  # by a run's folder name
+
+    @property
+    def failed(self) -> "list[Planned]":
+        from multihorizon.experiments.sweep import State
+
+        return [one for one in self.runs if self.statuses[one.run.folder].state is State.FAILED]
+
+
+def sweep(
+    experiment: "Experiment | str",
+    out: str | Path | None = None,
+    *,
+    seeds: int | None = None,
+    steps: int | None = None,
+    only: "Callable[[Planned], bool] | None" = None,
+    train_all: "AbstractContextManager[Any] | None" = None,
+    checkpoint_minutes: float = 10.0,
+    tell: "TellOf | None" = None,
+    warn: Callable[[str], None] | None = None,
+) -> SweepResult:
+    """Trains all runs of an experiment, one after another or on Ray. A sweep that was stopped continues.
+
+    Args:
+        experiment: A value of `multihorizon.experiments.experiment.Experiment`, or the name of one in the catalogue.
+        out: The sweep's folder; `runs/NAME` by default.
+        seeds: Seeds of each run, in place of the experiment's.
+        steps: Steps of each run, in place of the experiment's.
+        only: Chooses the runs to train.
+        train_all: How the runs are trained; `multihorizon.experiments.ray_cluster.cluster(...)` for Ray.
+        checkpoint_minutes: Least time between two checkpoints of a run.
+        tell: Receives every run's status as it changes.
+        warn: Receives warnings; printed to stderr by default.
+
+    Returns:
+        The runs and how they ended; a run that failed does not stop the others.
+    """
+    from multihorizon.experiments import catalogue
+    from multihorizon.experiments.sweep import describe, here, plan
+    from multihorizon.training.progress import warn as print_warning
+    from multihorizon.training.records import Lock
+
+    if isinstance(experiment, str):
+        experiment = catalogue.experiment(experiment)
+    experiment = experiment.scaled(seeds, steps)
+    folder = Path("runs") / experiment.name if out is None else Path(out)
+    planned = [one for one in plan(experiment, folder, checkpoint_minutes) if only is None or only(one)]
+    statuses = {one.run.folder: one.status() for one in planned}
+
+    def keep(one: "Planned", status: "Status") -> None:
+        statuses[one.run.folder] = status
+        if tell is not None:
+            tell(one, status)
+
+    with train_all or nullcontext(here) as train_them, closing(Lock(folder)):
+        describe(experiment, folder)
+        train_them([one for one in planned if not one.finished], keep, warn or print_warning)
+    return SweepResult(folder, planned, statuses)

@@ -1,0 +1,120 @@
+"""Grids that integrate over a prior: the paper's Riemann sum and Gauss quadrature."""
+
+from enum import Enum
+
+import numpy as np
+
+from multihorizon.discounting.discount import Discount
+from multihorizon.discounting.hazard import Prior
+from multihorizon.discounting.horizons import MOST_HEADS, Horizons, single
+from multihorizon.discounting.sources import as_prior
+from multihorizon.errors import InputError, at_least, inside
+
+
+class Form(Enum):
+    """The integral over γ that the paper's Riemann sum approximates.
+
+    Attributes:
+        POWER: ∫ γ^{kt} dγ (equation 13). The form that the paper's agents use: each head learns γ^k.
+        LAPLACE: ∫ w(γ) γ^t dγ (equation 23). Its integrand is sharply peaked at γ = 1.
+    """
+
+    POWER = "∫ γ^{kt} dγ (equation 13)"
+    LAPLACE = "∫ w(γ) γ^t dγ (equation 23)"
+
+
+class Sum(Enum):
+    """The end of each interval at which the Riemann sum takes the integrand.
+
+    Attributes:
+        LOWER: The left end, as in the paper. The last interval ends at 1.
+        UPPER: The right end. The interval beyond the largest node is left out, since its right end is γ = 1.
+    """
+
+    LOWER = "left end"
+    UPPER = "right end"
+
+
+def paper_grid(
+    source: Discount | Prior, heads: int, *, gamma_max: float = 0.99, form: Form = Form.POWER, sum_: Sum = Sum.LOWER
+) -> Horizons:
+    """Makes the paper's grid, a Riemann sum over γ (Appendix C, equations 25 to 27).
+
+    The nodes are those of the authors' code: xᵢ = 1 - bⁱ for i = 0..n-1 with b = exp(ln(1 - γ_max^{1/k}) / n). The
+    node n, which is γ_max itself, is not used, so the largest γ lies below `gamma_max`; a single head is `gamma_max`.
+    For the exponential prior γᵢ = xᵢ^k. For any prior xᵢ is the probability of a hazard above -ln γᵢ, which extends
+    the grid to every prior without point masses.
+
+    Args:
+        source: The discount to approximate, or its prior. A discount needs a prior without point masses.
+        heads: The number of discount factors n.
+        gamma_max: The upper bound on γ, in (0, 1).
+        form: The integral to approximate.
+        sum_: The end of each interval at which to take the integrand.
+
+    Returns:
+        The horizons, γ increasing [H].
+
+    Raises:
+        InputError: If the source has no prior, or one with point masses or with no probability on one side of
+            `gamma_max`; or if another argument lies outside its range.
+    """
+    prior = as_prior(source, "paper_grid")
+    heads = at_least("heads", heads, 1, MOST_HEADS)
+    gamma_max = inside("gamma_max", gamma_max, 0, 1)
+    if heads == 1:
+        return single(gamma_max)
+    if prior.atoms.rates.size:
+        raise InputError(f"the paper grid needs a prior without point masses, not {prior}; use gauss or minimax")
+    beyond = float(prior.cdf(-np.log(gamma_max)))  # 1 - γ_max^{1/k} for the exponential prior
+    if not 0 < beyond < 1:
+        raise InputError(
+            f"the paper grid needs a prior with some probability of a γ above and below {gamma_max:g}; under {prior} "
+            f"the probability above is {beyond:g}; use gauss or minimax"
+        )
+    b = np.exp(np.log(beyond) / heads)
+    x = 1 - b ** np.arange(heads)
+    gammas = np.exp(-np.asarray(prior.quantile(b ** np.arange(heads))))
+    if form is Form.POWER:
+        edges, height = np.append(x, 1.0), np.ones(heads)
+    else:
+        at_zero = float(prior.weighting(np.finfo(float).tiny))
+        if at_zero > 1:
+            raise InputError(f"under {prior} w(γ) grows without bound as γ falls to 0; use Form.POWER")
+        edges, height = np.append(gammas, 1.0), np.zeros(heads)
+        height[gammas > 0] = prior.weighting(gammas[gammas > 0])
+        height[gammas == 0] = at_zero
+    widths = np.diff(edges)
+    if sum_ is Sum.UPPER:
+        widths = np.append(0.0, widths[:-1])
+    return Horizons(gammas, widths * height)
+
+
+def gauss_grid(source: Discount | Prior, heads: int, *, gamma_max: float | None = None) -> Horizons:
+    """Makes a grid by Gauss-Legendre quadrature over the quantiles λ(u) of the prior: s(t) = ∫₀¹ e^{-λ(u) t} du.
+
+    For the exponential prior that integral is ∫ γ^{kt} dγ (equation 13). A prior that consists of no more point
+    masses than `heads` is reproduced exactly. Equal discount factors are merged, so there may be fewer than `heads`.
+
+    Args:
+        source: The discount to approximate, or its prior. A discount needs a prior.
+        heads: The number of discount factors.
+        gamma_max: The upper bound on γ, in (0, 1); larger factors are lowered to it. By default there is none.
+
+    Returns:
+        The horizons, γ increasing [H], with H ≤ `heads`.
+
+    Raises:
+        InputError: If the source has no prior, or another argument lies outside its range.
+    """
+    prior = as_prior(source, "gauss_grid")
+    heads = at_least("heads", heads, 1, MOST_HEADS)
+    if len(prior.atoms.rates) <= heads and prior.atoms.masses.sum() > 1 - 1e-12:
+        gammas, weights = np.exp(-prior.atoms.rates), prior.atoms.masses
+    else:
+        nodes, widths = np.polynomial.legendre.leggauss(heads)
+        gammas, weights = np.exp(-np.asarray(prior.quantile((1 - nodes) / 2))), widths / 2
+    if gamma_max is not None:
+        gammas = np.minimum(gammas, inside("gamma_max", gamma_max, 0, 1))
+    distinct, which = np.unique(gammas, return_inverse=True)
+    return Horizons(distinct, np.bincount(which, weights))

@@ -1,0 +1,81 @@
+"""JAX environments with gymnax's interface, as environments of ours. Needs no gymnax: the interface is all it knows.
+
+Gymnax's environments have `default_params`, `reset(key, params) -> (observation, state)` and
+`step(key, state, action, params) -> (observation, state, reward, done, info)`; Craftax's have the same.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, Key
+
+from multihorizon.envs.environment import Step
+from multihorizon.errors import InputError
+
+
+def is_like(env: Any) -> bool:
+    """Whether `env`, or the first of a pair (environment, params), has gymnax's interface."""
+    if isinstance(env, tuple) and len(env) == 2:
+        env = env[0]
+    return all(hasattr(env, name) for name in ("default_params", "reset", "step", "action_space"))
+
+
+@dataclass(frozen=True, eq=False)
+class Gymnax:
+    """One environment and its parameters."""
+
+    environment: Any
+    params: Any
+
+    @staticmethod
+    def of(env: Any) -> "Gymnax":
+        """Adapts an environment, or a pair (environment, params)."""
+        if isinstance(env, tuple):
+            return Gymnax(*env)
+        return Gymnax(env, env.default_params)
+
+    def __post_init__(self) -> None:
+        if not hasattr(self._space, "n"):
+            name = type(self.environment).__name__
+            raise InputError(f"only discrete actions are supported, but {name} has {type(self._space).__name__}")
+
+    @cached_property
+    def _space(self) -> Any:
+        return self.environment.action_space(self.params)
+
+    @property
+    def actions(self) -> int:
+        return int(self._space.n)
+
+    @cached_property
+    def _observed(self) -> Any:
+        observed = jax.eval_shape(self.reset, jax.random.key(0))[1]
+        if not hasattr(observed, "shape"):
+            raise InputError(
+                f"observations must be one array, but those of {type(self.environment).__name__} are "
+                f"{type(observed).__name__}; wrap the environment so that it flattens them"
+            )
+        return observed
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        return tuple(self._observed.shape)
+
+    @property
+    def observation_dtype(self) -> str:
+        return str(self._observed.dtype)
+
+    def reset(self, key: Key[Array, ""]) -> tuple[Any, Array]:
+        observation, state = self.environment.reset(key, self.params)
+        return state, observation
+
+    def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]:
+        """`step_env` does not reset by itself, and so hands out the last observation of an episode."""
+        move = getattr(self.environment, "step_env", self.environment.step)
+        observation, state, reward, done, *_ = move(key, state, action, self.params)
+        limit, time = getattr(self.params, "max_steps_in_episode", None), getattr(state, "time", None)
+        truncated = jnp.zeros((), bool) if limit is None or time is None else done & (time >= limit)
+        return state, Step(observation, jnp.asarray(reward, jnp.float32), done & ~truncated, truncated)

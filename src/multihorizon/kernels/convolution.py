@@ -1,0 +1,124 @@
+"""A convolution with SAME padding, its bias and its ReLU, computed in one of several ways.
+
+The one place that chooses between the GPU kernels and their plain twins. Written for one image; vmap adds the batch and
+the seeds.
+"""
+
+from enum import Enum
+from functools import lru_cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from multihorizon import kernels
+from multihorizon.kernels import fused_convolution
+
+
+class Convolve(Enum):
+    """How a convolution is computed: the same weights and results, but not the same speed everywhere."""
+
+    PLAIN = "XLA's convolution: fastest on a CPU, except inside compiled loops, where it has no threads"
+    PRODUCTS = "patches gathered and one matrix product: fastest in loops on a CPU, and fast everywhere"
+    FUSED = "kernels of ours for a GPU, and one for the heads, where sizes fit them; products where they do not"
+
+
+def convolve_for(in_loop: bool) -> Convolve:
+    if kernels.in_use():
+        return Convolve.FUSED
+    return Convolve.PLAIN if jax.default_backend() == "cpu" and not in_loop else Convolve.PRODUCTS
+
+
+def convolve_and_rectify(
+    x: Float[Array, "h w I"], weight: Float[Array, "k k I O"], bias: Float[Array, " O"], stride: int, how: Convolve
+) -> Float[Array, "h2 w2 O"]:
+    """ReLU(x * weight + bias). The kernel's size is a multiple of its stride."""
+    if how is Convolve.PLAIN:
+        return jax.nn.relu(fused_convolution.plain(x, weight, stride) + bias)
+    if how is Convolve.FUSED and fused_convolution.fits(weight.shape):
+        return fused_convolution.convolve_and_rectify(x, weight, bias, stride)
+    return jax.nn.relu(_products(x, weight, stride) + bias)
+
+
+def _products(x: Float[Array, "h w I"], weight: Float[Array, "k k I O"], stride: int) -> Float[Array, "h2 w2 O"]:
+    height, width, channels = x.shape
+    size, outputs = weight.shape[0], weight.shape[-1]
+    patches = gather_patches(x.reshape(-1, channels), height, width, size, stride)
+    product = patches.reshape(patches.shape[0], -1) @ weight.reshape(-1, outputs)
+    return product.reshape(-(-height // stride), -(-width // stride), outputs)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3, 4))
+def gather_patches(
+    pixels: Float[Array, "hw I"], height: int, width: int, size: int, stride: int
+) -> Float[Array, "out taps I"]:
+    """What a convolution with SAME padding sees at each of its places. Its gradient is a gather too, and not the
+    scattered sum, slow on a GPU, that differentiation would make of it."""
+    return _rows(pixels, _places(height, width, size, stride)[0])
+
+
+def _patches_forward(
+    pixels: Array, height: int, width: int, size: int, stride: int
+) -> tuple[Float[Array, "out taps I"], None]:
+    return gather_patches(pixels, height, width, size, stride), None
+
+
+def _patches_backward(
+    height: int, width: int, size: int, stride: int, residual: None, gradient: Float[Array, "out taps I"]
+) -> tuple[Float[Array, "hw I"]]:
+    del residual
+    seen_by = _places(height, width, size, stride)[1]
+    return (_rows(gradient.reshape(-1, gradient.shape[-1]), seen_by).sum(axis=1),)
+
+
+gather_patches.defvjp(_patches_forward, _patches_backward)
+
+
+def _rows(table: Float[Array, "m I"], which: Int[np.ndarray, "..."]) -> Float[Array, "... I"]:
+    """Rows of a table; blank where there is none."""
+    return _gathered(table, jnp.asarray(which))
+
+
+@jax.custom_batching.custom_vmap
+def _gathered(table: Float[Array, "m I"], which: Int[Array, "..."]) -> Float[Array, "... I"]:
+    return jnp.take(table, which, axis=0, mode="fill", fill_value=0)
+
+
+@_gathered.def_vmap
+def _gathered_from_many(
+    count: int, batched: list[bool], tables: Float[Array, "B m I"], which: Int[Array, "..."]
+) -> tuple[Float[Array, "B ... I"], bool]:
+    """One gather from all tables, laid end to end. What vmap makes by itself is gathered in another order, and to
+    transpose it costs more on a GPU than the gather; on a CPU it is the faster of the two."""
+    assert batched == [True, False]
+    if jax.default_backend() == "cpu":
+        return jax.vmap(lambda table: jnp.take(table, which, axis=0, mode="fill", fill_value=0))(tables), True
+    rows = tables.shape[1]
+    offsets = jnp.arange(count).reshape(-1, *[1] * which.ndim) * rows
+    at = jnp.where(which < rows, which + offsets, count * rows)
+    return _gathered(tables.reshape(count * rows, -1), at), True
+
+
+@lru_cache
+def _places(
+    height: int, width: int, size: int, stride: int
+) -> tuple[Int[np.ndarray, "out taps"], Int[np.ndarray, "hw m"]]:
+    """Which pixel each tap of the kernel sees at each place, and which (place, tap) see each pixel; one beyond the last
+    where there is none."""
+
+    def along(length: int) -> Int[np.ndarray, "out size"]:
+        out = -(-length // stride)
+        before = max((out - 1) * stride + size - length, 0) // 2
+        seen = np.arange(out)[:, None] * stride + np.arange(size) - before
+        return np.where((seen >= 0) & (seen < length), seen, -1)
+
+    rows, columns = along(height)[:, None, :, None], along(width)[None, :, None, :]
+    none = height * width
+    sees = np.where((rows >= 0) & (columns >= 0), rows * width + columns, none).reshape(-1, size * size)
+    seers: list[list[int]] = [[] for _ in range(none + 1)]
+    for place_and_tap, pixel in enumerate(sees.reshape(-1)):
+        seers[pixel].append(place_and_tap)
+    most = max(map(len, seers[:none]))
+    seen_by = np.array([one + [sees.size] * (most - len(one)) for one in seers[:none]])
+    return sees, seen_by

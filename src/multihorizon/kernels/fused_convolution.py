@@ -1,0 +1,210 @@
+"""A convolution with SAME padding, its bias and its ReLU as one kernel on a GPU, and its gradients as one each.
+
+What XLA makes of it writes out the patches that the convolution sees, broadcasts the bias, and transposes the result:
+twice the time. Here patches are read where they lie. Written for one image; vmap adds the batch and the seeds to the
+kernel's grid. `networks.Convolution` has the plain version.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+from jaxtyping import Array, Bool, Float, Int
+
+from multihorizon.kernels import options
+
+TAPS = 64  # inputs of a place that are multiplied at once
+LEAST = 16  # rows or columns of a matrix product
+PLACES = 32  # that one program of the grid computes
+
+
+def fits(weight_shape: tuple[int, ...]) -> bool:
+    """A GPU's products are of powers of two, and not too small."""
+    size, _, inputs, outputs = weight_shape
+    powers = all(n & (n - 1) == 0 for n in (inputs, outputs))
+    return powers and (size * size * inputs) % TAPS == 0 and outputs >= LEAST
+
+
+@dataclass(frozen=True)
+class Form:
+    """The sizes of a convolution."""
+
+    height: int
+    width: int
+    inputs: int
+    size: int
+    stride: int
+    outputs: int
+
+    @property
+    def out_height(self) -> int:
+        return -(-self.height // self.stride)
+
+    @property
+    def out_width(self) -> int:
+        return -(-self.width // self.stride)
+
+    @property
+    def places(self) -> int:
+        return self.out_height * self.out_width
+
+    @property
+    def taps(self) -> int:
+        """Times the inputs: all that one place sees."""
+        return self.size * self.size * self.inputs
+
+    @property
+    def above(self) -> int:
+        return max((self.out_height - 1) * self.stride + self.size - self.height, 0) // 2
+
+    @property
+    def before(self) -> int:
+        return max((self.out_width - 1) * self.stride + self.size - self.width, 0) // 2
+
+    def patches(self, image: Any, places: Int[Array, " m"], first_tap: Any) -> Float[Array, "m taps"]:
+        """What places see by `TAPS` of their taps."""
+        taps = first_tap + jnp.arange(TAPS)
+        tap, channel = _divided(taps, self.inputs)
+        down, right = _divided(tap, self.size)
+        place_y, place_x = _divided(places, self.out_width)
+        y = (place_y * self.stride - self.above)[:, None] + down[None, :]
+        x = (place_x * self.stride - self.before)[:, None] + right[None, :]
+        inside = (y >= 0) & (y < self.height) & (x >= 0) & (x < self.width) & (places < self.places)[:, None]
+        return _read(image, (y * self.width + x) * self.inputs + channel[None, :], inside)
+
+
+def _form(image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], stride: int) -> Form:
+    height, width, inputs = image.shape
+    return Form(height, width, inputs, weight.shape[0], stride, weight.shape[-1])
+
+
+def _divided(number: Any, by: int) -> tuple[Any, Any]:
+    """Quotient and rest of what is not negative: Python's // and % are more than a kernel can do."""
+    quotient = jax.lax.div(number, jnp.full_like(number, by))
+    return quotient, number - quotient * by
+
+
+def _read(ref: Any, where: Int[Array, "m k"], inside: Bool[Array, "m k"]) -> Float[Array, "m k"]:
+    return triton.load(ref.at[where], mask=inside, other=0)
+
+
+def _of_places(form: Form, places: Int[Array, " m"]) -> tuple[Int[Array, "m O"], Bool[Array, "m O"]]:
+    where = places[:, None] * form.outputs + jnp.arange(form.outputs)[None, :]
+    return where, jnp.broadcast_to((places < form.places)[:, None], where.shape)
+
+
+def _rectified(out: Any, gradient: Any, where: Any, inside: Any) -> Float[Array, "m O"]:
+    """The gradient before the ReLU."""
+    slope = _read(gradient, where, inside)
+    return jnp.where(_read(out, where, inside) > 0, slope, jnp.zeros_like(slope))
+
+
+def _forward_kernel(form: Form, image: Any, weight: Any, bias: Any, out: Any) -> None:
+    places = pl.program_id(0) * PLACES + jnp.arange(PLACES)
+
+    def add(i: Any, sums: Any) -> Any:
+        return sums + triton.dot(form.patches(image, places, i * TAPS), weight[pl.ds(i * TAPS, TAPS), :])
+
+    sums = jax.lax.fori_loop(0, form.taps // TAPS, add, jnp.zeros((PLACES, form.outputs), jnp.float32))
+    sums = jnp.maximum(sums + bias[...].astype(jnp.float32)[None, :], 0)
+    where, inside = _of_places(form, places)
+    triton.store(out.at[where], sums.astype(out.dtype), mask=inside)
+
+
+def _weight_kernel(form: Form, image: Any, out: Any, gradient: Any, weight_gradient: Any, bias_gradient: Any) -> None:
+    first_tap = pl.program_id(0) * TAPS
+
+    def add(i: Any, sums: Any) -> Any:
+        places = i * 2 * PLACES + jnp.arange(2 * PLACES)
+        slopes = _rectified(out, gradient, *_of_places(form, places))
+        product = triton.dot(form.patches(image, places, first_tap), slopes, trans_a=True)
+        return sums[0] + product, sums[1] + slopes.astype(jnp.float32).sum(axis=0)
+
+    nothing = jnp.zeros((TAPS, form.outputs), jnp.float32), jnp.zeros(form.outputs, jnp.float32)
+    sums, bias_sums = jax.lax.fori_loop(0, pl.cdiv(form.places, 2 * PLACES), add, nothing)
+    weight_gradient[...] = sums.astype(weight_gradient.dtype)
+
+    @pl.when(pl.program_id(0) == 0)
+    def _() -> None:
+        bias_gradient[...] = bias_sums.astype(bias_gradient.dtype)
+
+
+def _image_kernel(form: Form, weight: Any, out: Any, gradient: Any, image_gradient: Any) -> None:
+    """Pixels that lie alike on the grid of strides are seen by the same taps, and are computed together."""
+    row, column = _divided(pl.program_id(0), form.stride)
+    y, x = _divided(pl.program_id(1) * PLACES + jnp.arange(PLACES), -(-form.width // form.stride))
+    y, x = y * form.stride + row, x * form.stride + column
+    inside_image = (y < form.height) & (x < form.width)
+    channels = jnp.arange(form.outputs)[None, :]
+    across = form.size // form.stride  # taps that see a pixel, along an axis
+
+    def add(i: Any, sums: Any) -> Any:
+        down, right = _divided(i, across)
+        down = _divided(row + form.above, form.stride)[1] + down * form.stride
+        right = _divided(column + form.before, form.stride)[1] + right * form.stride
+        place_y = _divided(y + form.above - down, form.stride)[0]
+        place_x = _divided(x + form.before - right, form.stride)[0]
+        seen = (y + form.above >= down) & (x + form.before >= right) & inside_image
+        seen = seen & (place_y < form.out_height) & (place_x < form.out_width)
+        where = (place_y * form.out_width + place_x)[:, None] * form.outputs + channels
+        slopes = _rectified(out, gradient, where, jnp.broadcast_to(seen[:, None], where.shape))
+        taps = weight[pl.ds((down * form.size + right) * form.inputs, form.inputs), :]
+        return sums + triton.dot(slopes, taps, trans_b=True)
+
+    nothing = jnp.zeros((PLACES, form.inputs), jnp.float32)
+    sums = jax.lax.fori_loop(0, across * across, add, nothing)
+    where = (y * form.width + x)[:, None] * form.inputs + jnp.arange(form.inputs)[None, :]
+    inside = jnp.broadcast_to(inside_image[:, None], where.shape)
+    triton.store(image_gradient.at[where], sums.astype(image_gradient.dtype), mask=inside)
+
+
+def _call(kernel: Any, grid: tuple[int, ...], shapes: Any, specs: Any) -> Any:
+    made = options(num_warps=4, num_stages=3)
+    return pl.pallas_call(kernel, grid=grid, out_shape=shapes, out_specs=specs, **made)
+
+
+def plain(image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], stride: int) -> Float[Array, "h2 w2 O"]:
+    """A convolution as XLA has it."""
+    numbers = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(image[None], weight, (stride, stride), "SAME", dimension_numbers=numbers)[0]
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(3,))
+def convolve_and_rectify(
+    image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], bias: Float[Array, " O"], stride: int
+) -> Float[Array, "h2 w2 O"]:
+    form = _form(image, weight, stride)
+    shape = jax.ShapeDtypeStruct((form.places * form.outputs,), image.dtype)
+    call = _call(partial(_forward_kernel, form), (pl.cdiv(form.places, PLACES),), shape, pl.no_block_spec)
+    out = call(image.reshape(-1), weight.reshape(form.taps, form.outputs), bias)
+    return out.reshape(form.out_height, form.out_width, form.outputs)
+
+
+def _forward(image: Array, weight: Array, bias: Array, stride: int) -> tuple[Array, Any]:
+    out = convolve_and_rectify(image, weight, bias, stride)
+    return out, (image, weight, out)
+
+
+def _backward(stride: int, kept: Any, gradient: Array) -> tuple[Array, Array, Array]:
+    image, weight, out = kept
+    form = _form(image, weight, stride)
+    flat, out, gradient = weight.reshape(form.taps, form.outputs), out.reshape(-1), gradient.reshape(-1)
+    shapes = [jax.ShapeDtypeStruct(flat.shape, weight.dtype), jax.ShapeDtypeStruct((form.outputs,), weight.dtype)]
+    specs = [pl.BlockSpec((TAPS, form.outputs), lambda i: (i, 0)), pl.BlockSpec((form.outputs,), lambda i: (0,))]
+    grid: tuple[int, ...] = (form.taps // TAPS,)
+    of_weight, of_bias = _call(partial(_weight_kernel, form), grid, shapes, specs)(image.reshape(-1), out, gradient)
+    if form.inputs < LEAST:  # a network's first layer: nobody asks for this, and then it is not computed
+        slopes = jnp.where(out > 0, gradient, jnp.zeros_like(gradient)).reshape(form.out_height, form.out_width, -1)
+        (of_image,) = jax.vjp(lambda image: plain(image, weight, stride), image)[1](slopes)
+        return of_image, of_weight.reshape(weight.shape), of_bias
+    grid = (stride * stride, pl.cdiv(-(-form.height // stride) * -(-form.width // stride), PLACES))
+    shape = jax.ShapeDtypeStruct((image.size,), image.dtype)
+    of_image = _call(partial(_image_kernel, form), grid, shape, pl.no_block_spec)(flat, out, gradient)
+    return of_image.reshape(image.shape), of_weight.reshape(weight.shape), of_bias
+
+
+convolve_and_rectify.defvjp(_forward, _backward)

@@ -1,0 +1,266 @@
+"""Reads run folders, finished or not, into values. Needs no JAX."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from multihorizon.envs.atari import FRAMES_PER_STEP
+from multihorizon.errors import InputError
+from multihorizon.reports.escaping import replace_controls
+from multihorizon.reports.protocol import check_protocols, check_seeds, make_labels
+
+Warn = Callable[[str], None]
+EXPERIMENT, CONFIGURATION, METRICS, WEIGHTS = "experiment.json", "config.json", "metrics.jsonl", "weights.npz"
+
+
+@dataclass(frozen=True)
+class DiscountCurve:
+    """A discount's values at some times."""
+
+    name: str
+    times: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class RunHistory:
+    """The scores of one agent in one environment, iteration by iteration.
+
+    A seed's score in an iteration is its evaluation return where there is one, otherwise its training return, and NaN
+    where no episode ended.
+    """
+
+    label: str  # of the agent
+    environment: str
+    folder: str
+    frames: Float[np.ndarray, " T"]  # played by the end of each iteration
+    scores: Float[np.ndarray, "S T"]
+    iterations: int = 0  # when the run is finished
+    finished: bool = False
+    acting_discount: DiscountCurve | None = None
+    wanted_discount: DiscountCurve | None = None
+    configuration: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def has_scores(self) -> bool:
+        return bool(np.isfinite(self.scores).any())
+
+
+class DiscountGroup(NamedTuple):
+    """Agents that act by the same discount, and the discount that they were configured for."""
+
+    agents: list[str]
+    environments: list[str]  # empty unless one of the agents acts by another discount elsewhere
+    acting: DiscountCurve
+    wanted: DiscountCurve | None
+
+
+@dataclass(frozen=True)
+class RunCollection:
+    """The runs of one report, and the pairs (baseline, challenger) of agents to compare."""
+
+    name: str
+    title: str
+    about: str
+    runs: list[RunHistory]
+    pairs: list[tuple[str, str]]
+    panels: list[tuple[str, str]]  # pairs of the ablation, which have a figure of their own
+
+    @property
+    def labels(self) -> list[str]:
+        return list(dict.fromkeys(run.label for run in self.runs))
+
+    def group_by_discount(self) -> list[DiscountGroup]:
+        """Groups the agents that act by the same discount and were configured for the same one."""
+        groups: dict[tuple[DiscountCurve, DiscountCurve | None], list[RunHistory]] = {}
+        for run in self.runs:
+            if run.acting_discount:
+                groups.setdefault((run.acting_discount, run.wanted_discount), []).append(run)
+        memberships = [label for runs in groups.values() for label in {run.label for run in runs}]
+        found = []
+        for (acting, wanted), runs in groups.items():
+            agents = list(dict.fromkeys(run.label for run in runs))
+            ambiguous = any(memberships.count(agent) > 1 for agent in agents)
+            environments = list(dict.fromkeys(run.environment for run in runs)) if ambiguous else []
+            found.append(DiscountGroup(agents, environments, acting, wanted))
+        return found
+
+
+def read_runs(folder: Path, warn: Warn) -> RunCollection:
+    """Reads all runs of a folder.
+
+    Args:
+        folder: A sweep with its experiment.json, or any folder that holds runs at any depth.
+        warn: Receives one line for each metrics file with damaged lines.
+
+    Raises:
+        InputError: If there are no runs with scores, a file cannot be read, or the runs cannot be compared.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; give one that holds runs of multihorizon sweep or train")
+    read = _read_sweep if (folder / EXPERIMENT).is_file() else _read_loose_runs
+    collection = read(folder, warn)
+    if not any(run.has_scores for run in collection.runs):
+        raise InputError(f"no run in {folder} has finished an iteration with an episode yet; report it again later")
+    configured = {run.folder: (run.environment, run.configuration) for run in collection.runs}
+    check_protocols(configured)
+    check_seeds(configured, {run.folder: run.label for run in collection.runs})
+    return collection
+
+
+def parse_game(environment: str) -> str:
+    """Returns the name of the Atari game, or "" for other environments."""
+    family, _, game = environment.partition("/")
+    return game if family == "atari" else ""
+
+
+def choose_time_unit(environment: str) -> str:
+    """Returns "frames" for Atari, where one step is several frames, and "steps" elsewhere."""
+    return "frames" if parse_game(environment) else "steps"
+
+
+def pair_by_name(labels: list[str]) -> list[tuple[str, str]]:
+    """Pairs X with multi-X and with hyper-X, where both are there."""
+    return [(a, f"{kind}-{a}") for kind in ("multi", "hyper") for a in labels if f"{kind}-{a}" in labels]
+
+
+def merge_seeds(runs: list[RunHistory]) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, "S T"]]:
+    """Merges runs of one agent in one environment.
+
+    Returns:
+        The frames of all iterations that any run has, and the scores of all seeds, NaN where a run lacks an iteration.
+    """
+    frames = np.unique(np.concatenate([run.frames for run in runs]))
+    together = np.full((sum(len(run.scores) for run in runs), len(frames)), np.nan)
+    seed = 0
+    for run in runs:
+        together[seed : seed + len(run.scores), np.searchsorted(frames, run.frames)] = run.scores
+        seed += len(run.scores)
+    return frames, together
+
+
+def _read_sweep(folder: Path, warn: Warn) -> RunCollection:
+    path = folder / EXPERIMENT
+    content = _read_json(path)
+    try:
+        runs = [
+            replace(
+                _read_run(folder, folder / run["folder"], warn, run["environment"], int(run["seeds"])),
+                label=replace_controls(str(run["label"])),
+                wanted_discount=_parse_wanted_discount(run.get("wanted")),
+            )
+            for run in content["runs"]
+        ]
+        pairs, panels = (
+            [(replace_controls(str(a)), replace_controls(str(b))) for a, b in content[name]]
+            for name in ("pairs", "panels")
+        )
+        name, title, about = (replace_controls(str(content[key])) for key in ("name", "title", "about"))
+        return RunCollection(name, title, about, runs, pairs, panels)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        raise InputError(
+            f"{path} does not describe a sweep: {_describe(problem)}; make one by multihorizon sweep"
+        ) from None
+
+
+def _read_loose_runs(folder: Path, warn: Warn) -> RunCollection:
+    found = sorted(path.parent for path in folder.rglob(CONFIGURATION) if (path.parent / METRICS).is_file())
+    if not found:
+        raise InputError(
+            f"{folder} holds no runs: a run is a folder with {CONFIGURATION} and {METRICS}, as multihorizon train makes"
+        )
+    runs = [_read_run(folder, place, warn) for place in found]
+    labels = make_labels({run.folder: (run.environment, run.configuration) for run in runs})
+    runs = [replace(run, label=replace_controls(labels[run.folder])) for run in runs]
+    name = replace_controls(folder.resolve().name)
+    order = sorted({run.label for run in runs})
+    return RunCollection(name, name, "", sorted(runs, key=lambda run: run.label), pair_by_name(order), [])
+
+
+def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_seeds: int = 1) -> RunHistory:
+    """Reads one run. Its folder may not exist yet; `environment` and `num_seeds` then say what it will hold."""
+    shown = str(place.relative_to(root)) if place != root else place.resolve().name
+    if not (place / CONFIGURATION).is_file():
+        return RunHistory("", replace_controls(environment), shown, np.empty(0), np.empty((num_seeds, 0)))
+    configuration = _read_json(place / CONFIGURATION)
+    try:
+        name, environment = str(configuration["agent"]["name"]), replace_controls(str(configuration["environment"]))
+        num_seeds, iterations = int(configuration["seeds"]), int(configuration["schedule"]["iterations"])
+    except (KeyError, TypeError, ValueError) as problem:
+        raise InputError(f"{place / CONFIGURATION} is not the configuration of a run: {_describe(problem)}") from None
+    lines = _read_metrics(place / METRICS, num_seeds, warn)
+    frames_per_step = FRAMES_PER_STEP if parse_game(environment) else 1
+    return RunHistory(
+        label=replace_controls(name),
+        environment=environment,
+        folder=shown,
+        frames=np.array([line["step"] * frames_per_step for line in lines], float),
+        scores=np.array([_parse_scores(line, num_seeds) for line in lines], float).reshape(len(lines), num_seeds).T,
+        iterations=iterations,
+        finished=(place / WEIGHTS).is_file() or len(lines) >= iterations,
+        acting_discount=_parse_acting_discount(lines[-1]) if lines else None,
+        configuration=configuration,
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as problem:
+        raise InputError(f"{path} cannot be read: {problem}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path} cannot be read: it must hold a JSON object")
+    return content
+
+
+def _read_metrics(path: Path, num_seeds: int, warn: Warn) -> list[dict[str, Any]]:
+    """Reads the lines that are complete. A resumed run may have written an iteration twice; the later line counts."""
+    complete: dict[int, dict[str, Any]] = {}
+    damaged = []
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    for number, written in enumerate(text.splitlines(), start=1):
+        try:
+            line = json.loads(written)
+            _parse_scores(line, num_seeds)
+            _parse_acting_discount(line)
+            complete[int(line["iteration"])] = line | {"step": int(line["step"])}
+        except (ValueError, KeyError, TypeError, IndexError):
+            damaged.append(str(number))
+    if damaged:
+        lines = f"line {damaged[0]} is" if len(damaged) == 1 else f"lines {', '.join(damaged)} are"
+        warn(f"{path}: {lines} damaged and skipped")
+    return [complete[iteration] for iteration in sorted(complete)]
+
+
+def _parse_scores(line: dict[str, Any], num_seeds: int) -> list[float]:
+    evaluated, trained = line["evaluation_returns"], line["returns"]
+    by_seed = [evaluated[s] if evaluated[s] is not None else trained[s] for s in range(num_seeds)]
+    known = [np.nan if score is None else float(score) for score in by_seed]
+    return [score if np.isfinite(score) else np.nan for score in known]
+
+
+def _parse_acting_discount(line: dict[str, Any]) -> DiscountCurve | None:
+    """Returns the weighted sum of the agent's horizons, as the metrics record it."""
+    held = line.get("discount")
+    if not isinstance(held, dict) or not held:
+        return None
+    ordered = sorted((float(t), float(value)) for t, value in held.items())
+    return DiscountCurve("acted by", tuple(t for t, _ in ordered), tuple(value for _, value in ordered))
+
+
+def _parse_wanted_discount(content: Any) -> DiscountCurve | None:
+    if content is None:
+        return None
+    times, values = (tuple(map(float, content[key])) for key in ("times", "values"))
+    return DiscountCurve(replace_controls(str(content["name"])), times, values)
+
+
+def _describe(problem: Exception) -> str:
+    return f"{problem} is missing" if isinstance(problem, KeyError) else str(problem)

@@ -1,0 +1,48 @@
+"""Makes names from run folders safe to print: on one line, and as plain text in Markdown, HTML and CSV.
+
+`data.py` calls `replace_controls` once on every name that it reads; `page.py` calls one of the other two functions
+once on every text that it writes.
+"""
+
+import unicodedata
+
+REPLACEMENT = "�"
+# Character references are plain text both in HTML and in Markdown (where they cannot start a tag, a link, emphasis, a
+# code span, a heading or a new table cell), so that one function serves both.
+_REFERENCES = str.maketrans(
+    {
+        "&": "&amp;",
+        "<": "&lt;",
+        ">": "&gt;",
+        '"': "&quot;",
+        "|": "&#124;",
+        "[": "&#91;",
+        "]": "&#93;",
+        "*": "&#42;",
+        "`": "&#96;",
+        "#": "&#35;",
+        "\\": "&#92;",
+    }
+)
+_FORMULA_STARTS = ("=", "+", "-", "@")  # of a cell, in spreadsheet programs
+
+
+def replace_controls(text: str) -> str:
+    """Returns the text on one line: white space becomes single spaces, other control characters become �.
+
+    Formatting characters, such as those that reverse the direction of text, and unpaired surrogates count as control
+    characters.
+    """
+    line = " ".join(text.split())
+    return "".join(REPLACEMENT if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in line)
+
+
+def escape_markup(text: str) -> str:
+    """Returns the text as Markdown and HTML show it literally, also inside a double-quoted attribute."""
+    return replace_controls(text).translate(_REFERENCES)
+
+
+def escape_csv(text: str) -> str:
+    """Returns the text of a CSV cell, after an apostrophe where a spreadsheet program would read it as a formula."""
+    line = replace_controls(text)
+    return f"'{line}" if line.startswith(_FORMULA_STARTS) else line

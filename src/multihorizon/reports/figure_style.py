@@ -1,0 +1,147 @@
+"""The style of all figures, and of each agent in them.
+
+Colours can be told apart by colour-blind readers (Okabe & Ito). An agent has the same colour and line in all figures of
+a report.
+"""
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from multihorizon.files import atomically
+
+Parameters = ParamSpec("Parameters")
+Dash = str | tuple[int, tuple[int, ...]]
+BLACK, BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
+    "#000000",
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#999999",
+)
+CYCLE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
+DASHES: tuple[Dash, ...] = ("--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
+SETTINGS: Any = {
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E6E6E6",
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "lines.linewidth": 2.0,
+    "figure.dpi": 150,
+    "savefig.bbox": "tight",
+}
+PLAIN_TEXT = {"text.parse_math": False}  # agents may have a $ in their names
+PAGE_SETTINGS = {"svg.fonttype": "none", "font.size": 11}  # text stays text
+# A black line gets the page's text colour, so that figures suit a dark page too.
+PAGE_COLOURS = {"#000000": "currentColor", "#e6e6e6": "var(--grid)"}
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """The colour and dashes of one agent's lines."""
+
+    colour: str
+    dash: Dash
+
+
+LineStyles = dict[str, LineStyle]  # by agent
+
+
+def styled(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
+    """Decorates a function that draws: it draws in our style and leaves the caller's settings alone."""
+    return _with_settings(draw, SETTINGS)
+
+
+def styled_plain(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
+    """Decorates a function that draws, as `styled` does, and shows all text literally, without mathematics."""
+    return _with_settings(draw, SETTINGS | PLAIN_TEXT)
+
+
+def canvas(width: float, height: float, columns: int = 1, rows: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
+    """Makes a figure and its panels, row by row. Sizes are in inches; `options` are those of `Figure.subplots`."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+
+
+def save(figure: Figure, path: Path, plain: bool = False) -> Path:
+    """Writes a figure as PNG or SVG, by the ending of the path. The same figure gives the same bytes.
+
+    Args:
+        figure: What to write.
+        path: Where to.
+        plain: Whether to show the labels of ticks literally. Matplotlib makes them only now, so that `styled_plain`
+            does not reach them.
+    """
+    undated: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
+    settings = SETTINGS | {"svg.hashsalt": path.name} | (PLAIN_TEXT if plain else {})
+    with rc_context(settings), atomically(path) as file:
+        figure.savefig(file, **undated)
+    return path
+
+
+def choose_line_styles(
+    agents: Sequence[str], baselines: Sequence[str], pairs: Sequence[tuple[str, str]] = ()
+) -> LineStyles:
+    """Chooses a line style for each agent.
+
+    Baselines are grey. Where there are more agents than colours, the two agents of a pair share a colour and the first
+    is dashed; if pairs do not cover all agents, colours repeat with dashes.
+    """
+    ours = [agent for agent in agents if agent not in baselines]
+    lines: tuple[Dash, ...] = ("-", *DASHES)
+    found = {a: LineStyle(CYCLE[i % len(CYCLE)], lines[i // len(CYCLE) % len(lines)]) for i, a in enumerate(ours)}
+    if len(ours) > len(CYCLE) >= len(pairs) and sorted(a for pair in pairs for a in pair) == sorted(ours):
+        paired = {first: LineStyle(CYCLE[i], "--") for i, (first, _) in enumerate(pairs)}
+        paired |= {second: LineStyle(CYCLE[i], "-") for i, (_, second) in enumerate(pairs)}
+        found = {a: paired[a] for a in ours}
+    return found | {a: LineStyle(GREY, lines[i % len(lines)]) for i, a in enumerate(baselines)}
+
+
+def shorten_names(environments: Sequence[str]) -> dict[str, str]:
+    """Returns the names without their family, where there are several and all are of one family."""
+    families = {environment.partition("/")[0] for environment in environments}
+    if len(families) > 1 or len(set(environments)) == 1:
+        return {environment: environment for environment in environments}
+    return {environment: environment.partition("/")[2] or environment for environment in environments}
+
+
+def render_svg(figure: Figure, name: str) -> str:
+    """Renders a figure for a page: the page sets its size and colours, and `name` makes its ids unique."""
+    text = io.StringIO()
+    with rc_context(SETTINGS | PAGE_SETTINGS | PLAIN_TEXT | {"svg.hashsalt": name}):
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    svg = text.getvalue()[text.getvalue().index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
+    for colour, themed in PAGE_COLOURS.items():
+        svg = svg.replace(colour, themed)
+    width = re.search(r'width="([\d.]+)pt"', svg)
+    natural = round(float(width.group(1)) * 4 / 3) if width else 600
+    svg = re.sub(r'(<svg[^>]*?) width="[\d.]+pt"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", svg, count=1)
+    return svg.replace("<svg", f'<svg role="img" style="--natural:{natural}px"', 1).strip()
+
+
+def _with_settings(draw: Callable[Parameters, Figure], settings: Any) -> Callable[Parameters, Figure]:
+    @wraps(draw)
+    def draw_styled(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Figure:
+        with rc_context(settings):
+            return draw(*args, **kwargs)
+
+    return draw_styled

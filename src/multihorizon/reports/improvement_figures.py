@@ -1,0 +1,124 @@
+"""Figures of improvement: what challengers gain over their baselines, with a bar for each environment."""
+
+import textwrap
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
+
+from multihorizon.reports.comparison import Comparison, ScoreChange
+from multihorizon.reports.figure_style import BLACK, BLUE, RED, canvas, shorten_names, styled_plain
+
+LINEAR_PERCENT = 10  # beyond this improvement the axis is logarithmic
+MAX_NUMBERED_BARS = 20  # more have no room for their numbers
+TITLE_CHARACTERS_PER_INCH, TICK_CHARACTERS_PER_INCH = 10, 14
+
+
+@styled_plain
+def draw_improvement(comparison: Comparison) -> Figure:
+    """Draws one comparison, with a bar for each environment, as the paper draws it."""
+    width = max(5.5, 1.5 + 0.24 * len(comparison.changes))
+    figure, (axes,) = canvas(width, 4.6)
+    _draw_bars(axes, _name_environments(comparison), width)
+    _scale_bars(axes, [_bar_height(change) for change in comparison.changes])
+    title = f"{comparison.title}: better in {comparison.tally}"
+    fits = len(title) <= TITLE_CHARACTERS_PER_INCH * width
+    axes.set_title(title if fits else f"{_wrap_title(comparison, width)}\nbetter in {comparison.tally}")
+    return figure
+
+
+@styled_plain
+def draw_improvement_panels(comparisons: list[Comparison]) -> Figure:
+    """Draws several comparisons in panels, two in a row, as in the paper's ablation."""
+    columns = min(2, len(comparisons))
+    rows = -(-len(comparisons) // columns)
+    widest = max(len(comparison.changes) for comparison in comparisons)
+    width = max(4.6, 1.2 + 0.34 * widest)
+    figure, axes = canvas(width * columns, 3.9 * rows, columns=columns, rows=rows, sharey=True)
+    for panel, comparison in zip(axes, comparisons, strict=False):
+        _draw_bars(panel, _name_environments(comparison), width)
+        panel.set_title(f"{_wrap_title(comparison, width - 0.4)}\nbetter in {comparison.tally}")
+        panel.yaxis.set_tick_params(labelleft=True)
+    heights = [_bar_height(change) for comparison in comparisons for change in comparison.changes]
+    _scale_bars(axes[0], heights)  # the panels share this axis
+    for empty in axes[len(comparisons) :]:
+        empty.set_visible(False)
+    return figure
+
+
+@styled_plain
+def draw_improvement_by_pair(comparisons: list[Comparison]) -> Figure:
+    """Draws several comparisons in a single environment, with a bar for each."""
+    named = [(f"{c.challenger}\nover {c.baseline}", change) for c in comparisons for change in c.changes]
+    width = min(12.0, max(5.5, 1.5 + len(named) * _measure_ticks([name for name, _ in named])))
+    figure, (axes,) = canvas(width, 4.2)
+    _draw_bars(axes, named, width)
+    _scale_bars(axes, [_bar_height(change) for _, change in named])
+    axes.set_title(comparisons[0].changes[0].environment)
+    return figure
+
+
+def _name_environments(comparison: Comparison) -> list[tuple[str, ScoreChange]]:
+    names = shorten_names([change.environment for change in comparison.changes])
+    return [(names[change.environment], change) for change in comparison.changes]
+
+
+def _draw_bars(axes: Axes, named: list[tuple[str, ScoreChange]], width: float) -> None:
+    """Draws one bar for each name, in order of height. `width` is that of the panel, in inches."""
+    known = sorted((one for one in named if one[1].percent is not None), key=lambda one: _bar_height(one[1]))
+    unknown = [one for one in named if one[1].percent is None]  # from a baseline of 0
+    heights = [_bar_height(change) for _, change in known]
+    axes.bar(range(len(known)), heights, color=[BLUE if height >= 0 else RED for height in heights], width=0.72)
+    axes.axhline(0, color=BLACK, linewidth=1)
+    _annotate_bars(axes, heights, [change for _, change in unknown])
+    names = [name for name, _ in (*known, *unknown)]
+    upright = len(names) * _measure_ticks(names) > width - 0.8
+    axes.set_xticks(range(len(names)), names, rotation=90 if upright else 0, fontsize=9)
+    axes.set_xlim(-0.7, len(names) - 0.3)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylabel("improvement (log scale beyond 10%)", fontsize=9)
+
+
+def _scale_bars(axes: Axes, heights: list[float]) -> None:
+    """Sets limits and ticks that bars of these heights fit in."""
+    axes.set_yscale("symlog", linthresh=LINEAR_PERCENT, linscale=0.6)
+    largest = max([LINEAR_PERCENT, *(abs(height) for height in heights)])
+    is_small = largest <= LINEAR_PERCENT
+    sizes = [LINEAR_PERCENT / 2, LINEAR_PERCENT] if is_small else [LINEAR_PERCENT * 10**power for power in range(6)]
+    ticks = [float(sign * size) for size in sizes for sign in (-1, 1)]
+    axes.yaxis.set_major_locator(FixedLocator([0.0, *(tick for tick in ticks if abs(tick) <= largest * 2)]))
+    axes.yaxis.set_minor_locator(FixedLocator([]))
+    axes.yaxis.set_major_formatter(lambda y, _: f"{y:+,.0f}%".replace("-", "−") if y else "0")
+    low, high = min([0.0, *heights]), max([0.0, *heights])
+    axes.set_ylim(min(-LINEAR_PERCENT / 2, low * 2.2), max(LINEAR_PERCENT / 2, high * 2.2))
+
+
+def _annotate_bars(axes: Axes, heights: list[float], unknown: list[ScoreChange]) -> None:
+    """Writes numbers at the bars, and both scores where there is no percentage."""
+    place: Any = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
+    for x, height in enumerate(heights if len(heights) <= MAX_NUMBERED_BARS else []):
+        said = f"{height:+,.0f}".replace("-", "−") if round(height) else "0"
+        shift, side = ((0, 3), "bottom") if height >= 0 else ((0, -3), "top")
+        axes.annotate(said, (x, height), xytext=shift, va=side, **place)
+    for x, change in enumerate(unknown, start=len(heights)):
+        said = f"from 0 to {change.challenger:,.3g}".replace("-", "−")
+        axes.annotate(said, (x, 0), xytext=(0, 4), rotation=90, va="bottom", **place)
+
+
+def _bar_height(change: ScoreChange) -> float:
+    return change.percent or 0.0
+
+
+def _measure_ticks(labels: list[str]) -> float:
+    """Returns the width in inches that each tick label needs."""
+    return max(len(line) for label in labels for line in label.split("\n")) / TICK_CHARACTERS_PER_INCH
+
+
+def _wrap_title(comparison: Comparison, inches: float) -> str:
+    """Returns the title on one line if it fits, otherwise with each agent on lines of its own."""
+    width = int(inches * TITLE_CHARACTERS_PER_INCH)
+    if len(comparison.title) <= width:
+        return comparison.title
+    lines = (comparison.challenger, f"over {comparison.baseline}")
+    return "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in lines)

@@ -1,0 +1,137 @@
+"""Checks that runs may be compared: their protocols must be the same, while agents and networks may differ."""
+
+from typing import Any
+
+from multihorizon.errors import InputError
+
+# By folder: the environment and the configuration as config.json holds it, empty where the run has not started.
+Configured = dict[str, tuple[str, dict[str, Any]]]
+
+# Agents and their networks are compared, seeds are averaged over, and the rest does not change scores. The number of
+# iterations may differ, because runs are compared over the iterations that all of them have.
+NOT_PROTOCOL = {
+    "type",
+    "agent",
+    "torso",
+    "environment",
+    "seed",
+    "seeds",
+    "evaluation_environments",
+    "checkpoint_minutes",
+    "checkpoint_replay",
+    "weights_every",
+    "versions",
+    "schedule.type",
+    "schedule.iterations",
+}
+# Settings of the agent that change what a score means.
+AGENT_PROTOCOL = ("clip_rewards", "epsilon.evaluation")
+# Without evaluation, scores are training returns, which depend on exploration.
+TRAINING_PROTOCOL = ("epsilon.final",)
+
+# Families whose games share aggregates and figures, and so must share a protocol too.
+FAMILIES = ("atari", "minatar")
+MAY_DIFFER_BY_GAME = ("environments",)
+
+
+def check_protocols(configured: Configured) -> None:
+    """Checks that the runs of each environment, and of each family, share their protocol.
+
+    Raises:
+        InputError: If they do not; it names the setting, its values and the runs.
+    """
+    first: dict[str, tuple[str, dict[str, Any]]] = {}
+    for folder, (environment, configuration) in configured.items():
+        if not configuration:
+            continue
+        protocol = _extract_protocol(configuration)
+        _check_same(environment, first.setdefault(environment, (folder, protocol)), (folder, protocol))
+        family = environment.partition("/")[0]
+        if family in FAMILIES:
+            shared = {setting: value for setting, value in protocol.items() if setting not in MAY_DIFFER_BY_GAME}
+            _check_same(family, first.setdefault(family, (folder, shared)), (folder, shared))
+
+
+def _check_same(where: str, one: tuple[str, dict[str, Any]], another: tuple[str, dict[str, Any]]) -> None:
+    for setting in sorted(one[1].keys() | another[1].keys()):
+        its, mine = (protocol.get(setting) for _, protocol in (one, another))
+        if mine != its:
+            raise InputError(
+                f"runs of {where} differ in protocol: {setting} is {_format_value(its)} in {one[0]} and "
+                f"{_format_value(mine)} in {another[0]}; report them from separate folders"
+            )
+
+
+def make_labels(configured: Configured) -> dict[str, str]:
+    """Returns each folder's agent name, followed by the settings that differ where agents share a name."""
+    agents = {folder: _flatten(configuration["agent"]) for folder, (_, configuration) in configured.items()}
+    names = {folder: str(agent["name"]) for folder, agent in agents.items()}
+    differing: dict[str, set[str]] = {}
+    for a in configured:
+        for b in configured:
+            if a < b and names[a] == names[b] and configured[a][0] == configured[b][0]:
+                both = agents[a].keys() | agents[b].keys()
+                differing.setdefault(names[a], set()).update(
+                    setting for setting in both if agents[a].get(setting) != agents[b].get(setting)
+                )
+    labels = {
+        folder: ", ".join([name, *(_format_setting(s, agents[folder].get(s)) for s in sorted(differing.get(name, ())))])
+        for folder, name in names.items()
+    }
+    alike: dict[tuple[str, str], set[str]] = {}
+    for folder, label in labels.items():
+        alike.setdefault((configured[folder][0], label), set()).add(str(agents[folder]))
+    unclear = {label for (_, label), kinds in alike.items() if len(kinds) > 1}
+    return {folder: f"{label} ({folder})" if label in unclear else label for folder, label in labels.items()}
+
+
+def check_seeds(configured: Configured, labels: dict[str, str]) -> None:
+    """Checks that no seed of an agent is there twice, which would make every interval too narrow.
+
+    Raises:
+        InputError: If one is; it names both folders.
+    """
+    holds: dict[tuple[str, str, int], str] = {}
+    for folder, (environment, configuration) in configured.items():
+        first = int(configuration.get("seed", 0))
+        for seed in range(first, first + int(configuration.get("seeds", 0))):
+            other = holds.setdefault((environment, labels[folder], seed), folder)
+            if other != folder:
+                raise InputError(
+                    f"{other} and {folder} are the same run: {labels[folder]} in {environment} with seed {seed}; "
+                    "take one of them away"
+                )
+
+
+def _extract_protocol(configuration: dict[str, Any]) -> dict[str, Any]:
+    settings = _flatten({k: v for k, v in configuration.items() if k not in NOT_PROTOCOL})
+    agent = _flatten(configuration["agent"])
+    named = AGENT_PROTOCOL + (TRAINING_PROTOCOL if not settings.get("schedule.evaluation_steps") else ())
+    return {k: v for k, v in settings.items() if k not in NOT_PROTOCOL} | {f"agent.{k}": agent.get(k) for k in named}
+
+
+def _flatten(content: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Returns nested settings by their dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{before}{name}.")
+        else:
+            flat[before + name] = value
+    return flat
+
+
+def _format_setting(name: str, value: Any) -> str:
+    if isinstance(value, list):  # the γ's, or their weights
+        listed = ", ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in value)
+        short = name.rpartition(".")[2]
+        return f"{short} {listed}" if len(value) < 4 else f"{len(value)} {short} to {max(value):.5g}"
+    return f"{name}={_format_value(value)}"
+
+
+def _format_value(value: Any) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:,}" if isinstance(value, int) else str(value)

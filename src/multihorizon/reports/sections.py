@@ -1,0 +1,281 @@
+"""The sections of a report, each with words, figures and tables. `page.py` writes them to files."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from multihorizon.reports import figures, improvement_figures, tables
+from multihorizon.reports.baselines import BASE_AGENTS, FULL_LENGTH_FRAMES, Baseline, DopamineCurves, Source
+from multihorizon.reports.comparison import Aggregates, Comparison, aggregate, compare
+from multihorizon.reports.data import DiscountGroup, RunCollection
+from multihorizon.reports.figure_style import LineStyles, choose_line_styles
+from multihorizon.reports.scores import (
+    DESCRIPTIONS,
+    SHORT_NAMES,
+    Scores,
+    Statistic,
+    describe_sizes,
+    score_paper_table,
+    score_runs,
+)
+from multihorizon.reports.statistics import IntervalEstimate
+from multihorizon.reports.tables import Table
+
+BOOTSTRAP = (
+    "Intervals are 95% percentile bootstraps over seeds, stratified by environment: from each environment's S seeds, "
+    "S − 1 are drawn with replacement, 2,000 times. The fewer seeds there are, the further out the percentiles lie."
+)
+MAX_SHARED_ENVIRONMENTS = 12  # with more, each comparison has a figure of its own
+BOOTSTRAP_SEED = 0  # fixed, so that a report made twice is the same
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure with its text alternative.
+
+    Attributes:
+        name: The name of its files, without the ending.
+        figure: The figure itself.
+        alt: The text for readers who cannot see it.
+        parts: The same content in small figures, which the HTML page shows instead.
+    """
+
+    name: str
+    figure: Figure
+    alt: str
+    parts: list["PageFigure"] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of a report; `name` is its anchor in the HTML page."""
+
+    name: str
+    title: str
+    about: str
+    figures: list[PageFigure] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    has_legend: bool = False
+
+
+@dataclass(frozen=True)
+class ReportContents:
+    """Everything that a report says.
+
+    Attributes:
+        title: The title of the page.
+        about: One paragraph about the runs.
+        notes: What a reader must know, one sentence each.
+        sections: The sections in order.
+        csv_tables: Tables that are written as CSV only.
+        styles: The line style of each agent.
+        scores: The scores of all agents.
+        comparisons: All pairs of agents under both statistics.
+        aggregates: Human-normalised aggregates.
+    """
+
+    title: str
+    about: str
+    notes: list[str]
+    sections: list[Section]
+    csv_tables: list[Table]
+    styles: LineStyles
+    scores: Scores
+    comparisons: list[Comparison]
+    aggregates: Aggregates
+
+
+def build_report(collection: RunCollection, dopamine: DopamineCurves | None = None) -> ReportContents:
+    """Builds the report of a folder's runs.
+
+    Args:
+        collection: The runs, as `read_runs` returns them.
+        dopamine: Dopamine's published curves, to draw and score beside Atari runs.
+    """
+    selected = dopamine.select(collection.labels) if dopamine else None
+    scores = score_runs(collection, selected)
+    baselines = list(scores.baselines)
+    styles = choose_line_styles([*collection.labels, *baselines], baselines, collection.pairs)
+    started = [run for run in collection.runs if run.has_scores]
+    full_length = all(run.frames[-1] >= FULL_LENGTH_FRAMES for run in started)
+    pairs = collection.pairs + _pair_with_dopamine(scores)
+    about = f"{collection.about} {describe_sizes(collection.runs)}".strip()
+    contents = _build(collection.title, about, scores, styles, pairs, collection.panels, full_length)
+    table = contents.sections[-1]
+    curves = _describe_curves(collection, selected, styles)
+    progress = tables.tabulate_progress(collection)
+    runs = Section("runs", "Runs", "The state of each agent's runs.", tables=[progress])
+    discounts = _describe_discounts(collection.group_by_discount(), styles)
+    return replace(
+        contents,
+        sections=[*contents.sections[:-1], *discounts, curves, table, runs],
+        csv_tables=[*contents.csv_tables, tables.list_curves(started, selected)],
+    )
+
+
+def build_paper_report() -> ReportContents:
+    """Builds the report of the paper's own table, by the same statistics as those of runs."""
+    scores = score_paper_table()
+    about = "The table of the paper's appendix: sixty games, mean over seeds of each seed's best iteration."
+    pairs = [("Rainbow", "Multi-Rainbow")]
+    styles = choose_line_styles(scores.agents, [])
+    return _build("The paper's table", about, scores, styles, pairs, panels=[], full_length=True)
+
+
+def _build(
+    title: str,
+    about: str,
+    scores: Scores,
+    styles: LineStyles,
+    pairs: list[tuple[str, str]],
+    panels: list[tuple[str, str]],
+    full_length: bool,
+) -> ReportContents:
+    """Builds what needs scores alone; the table of scores is the last section."""
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    all_pairs = list(dict.fromkeys([*pairs, *panels]))
+    compared = [found for pair in all_pairs for s in Statistic if (found := compare(scores, pair, s, rng))]
+    best = {(one.baseline, one.challenger): one for one in compared if one.statistic is Statistic.BEST}
+    aggregates = aggregate(scores, rng, full_length)
+    sections = [
+        *_describe_improvement([best[pair] for pair in pairs if pair in best and pair not in panels]),
+        *_describe_ablation([best[pair] for pair in panels if pair in best]),
+        *_describe_aggregates(aggregates, styles),
+        *_describe_probabilities(compared),
+        _describe_scores(scores, full_length),
+    ]
+    csv_tables = [tables.list_seed_scores(scores), tables.list_changes(compared), tables.list_aggregates(aggregates)]
+    return ReportContents(title, about, scores.notes, sections, csv_tables, styles, scores, compared, aggregates)
+
+
+def _pair_with_dopamine(scores: Scores) -> list[tuple[str, str]]:
+    """Pairs agents with Dopamine's base agent where the runs have none of their own."""
+    ours = [agent for agent in scores.agents if agent not in scores.baselines]
+    found = []
+    for base in BASE_AGENTS:
+        label = Baseline(Source.DOPAMINE, base).label
+        if label in scores.baselines and base.lower() not in ours:
+            found += [(label, agent) for agent in ours if agent.split("-")[-1] == base.lower()]
+    return found
+
+
+def _describe_curves(collection: RunCollection, dopamine: DopamineCurves | None, styles: LineStyles) -> Section:
+    environments = list(dict.fromkeys(run.environment for run in collection.runs if run.has_scores))
+    parts = [
+        PageFigure(
+            f"curve-{number}",
+            figures.draw_curve(environment, collection.runs, dopamine, styles),
+            f"Learning curves in {environment}",
+        )
+        for number, environment in enumerate(environments)
+    ]
+    figure = figures.draw_curves(collection.runs, dopamine, styles)
+    about = (
+        "Each line is the mean over seeds, and its band reaches from the lowest seed to the highest. A seed's score is "
+        "its evaluation return where there is one, otherwise its training return."
+    )
+    drawn = [PageFigure("curves", figure, "Learning curves in every environment", parts)]
+    return Section("learning", "Learning curves", about, drawn, has_legend=True)
+
+
+def _describe_improvement(comparisons: list[Comparison]) -> list[Section]:
+    if not comparisons:
+        return []
+    said = " ".join(f"{one.challenger} is above {one.baseline} in {one.tally}." for one in comparisons)
+    about = f"Change in per cent of the size of the baseline's score: {DESCRIPTIONS[Statistic.BEST]}. {said}"
+    widest = max(len(one.changes) for one in comparisons)
+    if len(comparisons) > 1 and widest <= MAX_SHARED_ENVIRONMENTS:
+        draw = (
+            improvement_figures.draw_improvement_by_pair if widest == 1 else improvement_figures.draw_improvement_panels
+        )
+        drawn = [PageFigure("improvement", draw(comparisons), f"Improvement. {said}")]
+    else:
+        drawn = [
+            PageFigure(
+                f"improvement-{_make_file_name(one.challenger)}-over-{_make_file_name(one.baseline)}",
+                improvement_figures.draw_improvement(one),
+                f"Improvement of {one.title}, better in {one.tally} environments",
+            )
+            for one in comparisons
+        ]
+    return [Section("improvement", "Improvement in each environment", about, drawn)]
+
+
+def _describe_ablation(comparisons: list[Comparison]) -> list[Section]:
+    if not comparisons:
+        return []
+    said = "; ".join(f"{one.title} in {one.tally}" for one in comparisons)
+    figure = improvement_figures.draw_improvement_panels(comparisons)
+    drawn = [PageFigure("ablation", figure, f"Improvement by each challenger of the ablation: {said}")]
+    return [Section("parts", "Ablation", f"What many horizons add to each agent. Better: {said}.", drawn)]
+
+
+def _describe_scores(scores: Scores, full_length: bool) -> Section:
+    kept = [statistic for statistic in Statistic if scores.by_seed[statistic]]
+    meanings = [f"{SHORT_NAMES[s].capitalize()}: {DESCRIPTIONS[s]}." for s in kept]
+    about = " ".join([*meanings, "The best score of each kind is bold."])
+    return Section("scores", "Scores", about, tables=[tables.tabulate_scores(scores, full_length)])
+
+
+def _describe_aggregates(found: Aggregates, styles: LineStyles) -> list[Section]:
+    title = "Human-normalised aggregates"
+    excluded = f" Excluded for lack of a human score: {', '.join(found.excluded)}." if found.excluded else ""
+    if not found.entries:
+        said = f"There are none: no environment that all agents have played has a human score.{excluded}"
+        return [Section("aggregate", title, said)]
+    games = sorted({len(played) for played in found.environments.values() if played})
+    estimates = [estimate for entry in found.entries for estimate in entry.measures.values()]
+    about = (
+        f"Over {' or '.join(map(str, games))} game{'' if games == [1] else 's'} that all agents have played. A "
+        "random player scores 0, a human 1. IQM is the mean of the middle half of all runs; the optimality gap is "
+        f"how far runs fall short of a human.{excluded}{_describe_intervals(estimates)}"
+    )
+    profile = "The share of runs that score above each threshold; higher is better."
+    if any(entry.profile_low is not None for entry in found.entries):
+        profile += " Bands are 95% intervals, point by point."
+    aggregates = PageFigure(
+        "aggregates", figures.draw_aggregates(found, styles), "Median, IQM, mean and optimality gap of each agent"
+    )
+    profiles = PageFigure(
+        "profiles", figures.draw_profiles(found, styles), "Share of runs above each human-normalised score"
+    )
+    return [
+        Section("aggregate", title, about, [aggregates], [tables.tabulate_aggregates(found)]),
+        Section("profile", "Performance profiles", profile, [profiles]),
+    ]
+
+
+def _describe_probabilities(comparisons: list[Comparison]) -> list[Section]:
+    if not comparisons:
+        return []
+    about = (
+        "The chance that a run of the first agent scores more than a run of the second in a random environment; a tie "
+        f"counts half.{_describe_intervals([one.win_probability for one in comparisons])}"
+    )
+    if any(one.win_probability.low is None for one in comparisons):
+        about += " There is no interval where an environment has a single seed, or where all seeds of one agent win."
+    figure = figures.draw_probabilities(comparisons)
+    drawn = [PageFigure("probability-of-improvement", figure, "Probability of improvement")]
+    table = tables.tabulate_probabilities(comparisons)
+    return [Section("probability", "Probability of improvement", about, drawn, [table])]
+
+
+def _describe_discounts(groups: list[DiscountGroup], styles: LineStyles) -> list[Section]:
+    if not groups:
+        return []
+    about = (
+        "The weight that an agent gives to a reward t steps away when it acts, computed from its horizons and their "
+        "weights, beside the discount that it was asked for, where there is one."
+    )
+    drawn = [PageFigure("discounts", figures.draw_discounts(groups, styles), "The discount each agent acted by")]
+    return [Section("discount", "The discount acted by", about, drawn, [tables.tabulate_discounts(groups)])]
+
+
+def _describe_intervals(estimates: list[IntervalEstimate]) -> str:
+    """Returns how the intervals are computed, if there are any."""
+    return f" {BOOTSTRAP}" if any(estimate.low is not None for estimate in estimates) else ""
+
+
+def _make_file_name(label: str) -> str:
+    return "".join(c if c.isalnum() or c in "-." else "-" for c in label).strip("-").lower()

@@ -1,0 +1,140 @@
+"""Writes a video of an episode: the game, and beside it each horizon's Q-value over time."""
+
+import importlib.util
+import warnings
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Int, UInt8
+from matplotlib import colormaps, rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from multihorizon.errors import InputError
+from multihorizon.files import atomically
+from multihorizon.reports.figure_style import BLACK, GREY, RED, SETTINGS
+
+if TYPE_CHECKING:
+    from multihorizon.training.watching import EpisodeRecord
+
+HEIGHT, GAME, CURVES = 480, 400, 720  # pixels
+CURSOR = tuple(int(RED[i : i + 2], 16) for i in (1, 3, 5))
+
+
+def check_writer(path: Path) -> None:
+    """Raises an InputError unless the path is that of an MP4 or a GIF, and it can be written."""
+    if path.suffix not in (".mp4", ".gif"):
+        raise InputError(f"a video is an .mp4 or a .gif, not {path.name}")
+    if path.suffix == ".mp4" and importlib.util.find_spec("imageio_ffmpeg") is None:
+        raise InputError("an MP4 needs imageio-ffmpeg: pip install imageio-ffmpeg; or write a .gif")
+
+
+def write_video(episode: "EpisodeRecord", path: Path, title: str, frames_per_second: int) -> Path:
+    """Writes a video of an episode.
+
+    Args:
+        episode: Pictures, Q-values, actions and rewards of all steps.
+        path: Where to write; its ending, .mp4 or .gif, chooses the format.
+        title: The title over the curves.
+        frames_per_second: Agent steps shown in one second.
+
+    Returns:
+        The path.
+    """
+    check_writer(path)
+    figure, columns = draw_q_values(episode, title)
+    drawn = _render_pixels(figure)
+    top, bottom, right = _find_plot_edges(figure)
+    for line in [line for axes in figure.axes for line in axes.lines]:
+        line.set_visible(False)
+    empty = _render_pixels(figure)
+    frames = []
+    for t, picture in enumerate(episode.pictures):
+        beside = drawn.copy()
+        column = columns[min(t, len(columns) - 1)]
+        beside[top:bottom, column:right] = empty[top:bottom, column:right]  # hide the steps to come
+        beside[top:bottom, column : column + 2] = CURSOR
+        frames.append(np.concatenate([_scale_picture(picture), beside], axis=1))
+    frames += [frames[-1]] * frames_per_second  # hold the last frame for a second
+    with atomically(path) as file:
+        (_write_mp4 if path.suffix == ".mp4" else _write_gif)(frames, file, frames_per_second)
+    return path
+
+
+def draw_q_values(episode: "EpisodeRecord", title: str) -> tuple[Figure, Int[np.ndarray, " T"]]:
+    """Draws each horizon's Q-value of the action taken; also returns the pixel column of every step."""
+    steps = np.arange(len(episode.actions))
+    taken = episode.values[steps, :, episode.actions]  # [T H]
+    with rc_context(SETTINGS | {"figure.dpi": 100}):
+        figure = Figure(figsize=(CURVES / 100, HEIGHT / 100), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+        order = np.argsort(episode.gammas)
+        shades = colormaps["viridis"](np.linspace(0, 0.92, len(order)))
+        if len(order) > 1:  # wide and below the others, so that it shows where it equals one of them
+            above.plot(steps, taken @ episode.acting_weights, color=BLACK, lw=6, alpha=0.18, label="acts by")
+        for shade, head, style in zip(shades, order, cycle(("-", (0, (4, 1.2)))), strict=False):
+            above.plot(steps, taken[:, head], color=shade, lw=1.3, ls=style, label=f"γ = {episode.gammas[head]:.4g}")
+        above.set_ylabel("Q of the action taken")
+        above.set_title(title, loc="left")
+        above.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, labelspacing=0.3)
+        below.plot(steps, np.cumsum(episode.rewards), color=GREY)
+        below.set_ylabel("earned")
+        below.set_xlabel("agent step")
+        below.set_xlim(0, max(1, len(steps) - 1))
+        FigureCanvasAgg(figure).draw()
+        columns = above.transData.transform(np.stack([steps, np.zeros(len(steps))], axis=1))[:, 0]
+    return figure, np.clip(np.round(columns), 0, CURVES - 2).astype(int)
+
+
+def _render_pixels(figure: Figure) -> UInt8[np.ndarray, "H W 3"]:
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def _find_plot_edges(figure: Figure) -> tuple[int, int, int]:
+    """Returns the first and last row, and the last column, of the plots."""
+    boxes = [axes.get_window_extent() for axes in figure.axes]
+    top, bottom = max(box.y1 for box in boxes), min(box.y0 for box in boxes)
+    return HEIGHT - round(top), HEIGHT - round(bottom), round(max(box.x1 for box in boxes))
+
+
+def _scale_picture(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "H W 3"]:
+    """Scales a picture to fit; by a whole number where it grows."""
+    height, width = picture.shape[:2]
+    scale = min(HEIGHT / height, GAME / width)
+    scale = int(scale) if scale >= 1 else scale
+    rows = (np.arange(int(height * scale)) / scale).astype(int)
+    columns = (np.arange(int(width * scale)) / scale).astype(int)
+    large = picture[rows][:, columns]
+    whole = np.full((HEIGHT, GAME, 3), 255, np.uint8)
+    top, left = (HEIGHT - large.shape[0]) // 2, (GAME - large.shape[1]) // 2
+    whole[top : top + large.shape[0], left : left + large.shape[1]] = large
+    return whole
+
+
+def _write_mp4(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_second: int) -> None:
+    import imageio_ffmpeg
+
+    height, width = frames[0].shape[:2]
+    writer = imageio_ffmpeg.write_frames(
+        str(path), (width, height), fps=frames_per_second, macro_block_size=1, ffmpeg_log_level="quiet"
+    )
+    with warnings.catch_warnings():  # JAX warns of every fork; the one that starts ffmpeg runs none of our code
+        warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+        writer.send(None)
+    try:
+        for frame in frames:
+            writer.send(np.ascontiguousarray(frame))
+        writer.close()
+    except OSError:  # with ffmpeg's whole command in it
+        raise InputError(f"no video could be written to {path.parent}; is there room, and leave to write?") from None
+
+
+def _write_gif(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_second: int) -> None:
+    from PIL import Image
+
+    first, *others = [Image.fromarray(frame).quantize(256) for frame in frames]
+    first.save(path, save_all=True, append_images=others, duration=1000 // frames_per_second, loop=0)

@@ -1,0 +1,128 @@
+"""From an agent and an environment to the configuration of a run, and from that to a trainer."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from multihorizon.agents.config import AgentConfig
+from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, Torso, as_torso
+from multihorizon.errors import InputError, at_least
+from multihorizon.training.configuration import Configuration
+from multihorizon.training.device_loop import DeviceTrainer
+from multihorizon.training.host_loop import HostTrainer
+from multihorizon.training.iterations import Schedule
+from multihorizon.training.judged import JudgedElsewhere
+from multihorizon.training.worlds import World, world
+
+
+def configured(
+    chosen: World,
+    agent: AgentConfig,
+    *,
+    seeds: int = 1,
+    seed: int = 0,
+    steps: int | None = None,
+    training_steps: int | None = None,
+    evaluation_steps: int | None = None,
+    environments: int | None = None,
+    evaluation_environments: int | None = None,
+    checkpoint_minutes: float = 10.0,
+    checkpoint_replay: bool = True,
+    network: Any = None,
+) -> Configuration:
+    """Returns the whole configuration of a run. The agent takes its environment's defaults; None means a default."""
+    agent = chosen.adapt(agent)
+    default = chosen.schedule
+    steps = default.steps if steps is None else steps
+    if steps <= agent.warm_up_steps:  # before a folder is made for them
+        raise InputError(
+            f"steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}; "
+            "a shorter warm-up is set by warm_up_steps"
+        )
+    if environments is not None:
+        at_least("num_envs", environments, 1)
+    if evaluation_environments is not None:
+        at_least("num_evaluation_envs", evaluation_environments, 1)
+    if evaluation_steps is not None:
+        at_least("evaluation_steps", evaluation_steps, 0)
+    if training_steps is None:  # as many as are usual, or a little fewer where that makes no remainder
+        a_time = -(-steps // -(-steps // default.training_steps))
+    else:
+        a_time = at_least("training_steps", training_steps, 1)
+    return Configuration(
+        agent=agent,
+        environment=chosen.name,
+        torso=chosen.torso if network is None else stored_network(network),
+        schedule=Schedule(
+            iterations=-(-steps // a_time),
+            training_steps=min(a_time, steps),
+            evaluation_steps=default.evaluation_steps if evaluation_steps is None else evaluation_steps,
+        ),
+        seed=seed,
+        seeds=seeds,
+        environments=chosen.environments if environments is None else environments,
+        evaluation_environments=(
+            chosen.evaluation_environments if evaluation_environments is None else evaluation_environments
+        ),
+        checkpoint_minutes=checkpoint_minutes,
+        checkpoint_replay=checkpoint_replay,
+    )
+
+
+Trainers = DeviceTrainer | HostTrainer | JudgedElsewhere
+
+
+def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
+    """Returns what a configuration stores of a network: its settings, or the name of one of the user's."""
+    if isinstance(network, ConvTorso | MlpTorso | OwnNetwork):
+        return network
+    as_torso(network)
+    return OwnNetwork(getattr(network, "__name__", type(network).__name__))
+
+
+def trainer_of(configuration: Configuration, env: Any = None, network: Any = None, eval_env: Any = None) -> Trainers:
+    """Returns a trainer.
+
+    Args:
+        configuration: The run.
+        env: The environment, where it is the user's own.
+        network: The network, where it is the user's own.
+        eval_env: Another environment to evaluate in, with the same observations and actions.
+    """
+    chosen = world(configuration.environment if env is None else env)
+    torso = configuration.torso if network is None else as_torso(network)
+    judge = chosen.judged_in if eval_env is None else world(eval_env)
+    if judge is None:
+        return _trainer(configuration, chosen, torso, configuration.schedule)
+    elsewhere = replace(chosen, on_device=judge) if not isinstance(judge, World) else judge
+    training = _trainer(configuration, chosen, torso, replace(configuration.schedule, evaluation_steps=0))
+    evaluation = _trainer(configuration, elsewhere, torso, configuration.schedule)
+    mine, others = ((t.learner.actions, t.learner.observation_shape) for t in (training, evaluation))
+    if mine != others:
+        raise InputError(
+            f"eval_env must have the {mine[0]} actions and observations {list(mine[1])} of the training environment, "
+            f"but has {others[0]} and {list(others[1])}"
+        )
+    return JudgedElsewhere(training, evaluation, configuration.schedule)
+
+
+def _trainer(configuration: Configuration, chosen: World, torso: Torso, schedule: Schedule) -> Any:
+    counts = (configuration.seeds, configuration.environments, configuration.evaluation_environments)
+    if chosen.on_device:
+        return DeviceTrainer(configuration.agent, chosen.on_device(), torso, schedule, *counts)
+    if chosen.on_host:
+        whole_every = 1 if configuration.checkpoint_minutes == 0 else None  # for a checkpoint after every iteration
+        return HostTrainer(configuration.agent, chosen.on_host, torso, schedule, *counts, whole_every=whole_every)
+    raise InputError(f"{chosen.name} has no way to be made")
+
+
+@contextmanager
+def made(configuration: Configuration, **given: Any) -> Iterator[Trainers]:
+    """Holds a trainer open; `given` is as in `trainer_of`."""
+    trainer = trainer_of(configuration, **given)
+    try:
+        yield trainer
+    finally:
+        if not isinstance(trainer, DeviceTrainer):
+            trainer.close()

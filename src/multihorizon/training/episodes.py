@@ -1,0 +1,173 @@
+"""What a policy earns: whole episodes with its weights frozen, with or without hazard."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import stats
+
+from multihorizon.discounting.hazard import Prior
+from multihorizon.envs.vector import VectorEnvironment
+from multihorizon.errors import InputError, at_least
+from multihorizon.training.evaluation import play_episodes
+from multihorizon.training.policy import Policy, check_environment
+from multihorizon.training.streams import follow
+from multihorizon.training.worlds import World, world
+
+MOST_STEPS = 27_000  # of an episode; one that is not over then counts as it stands
+MOST_AT_ONCE = 32  # environments on the host
+HAZARD = 0x68617A  # sets the draws of hazard apart from all others of a seed
+
+Told = Callable[[int, int], None]
+"""Receives the number of episodes that ended, and of steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Returns:
+    """Undiscounted returns and lengths of episodes, one entry each."""
+
+    values: Float[np.ndarray, " E"]
+    lengths: Int[np.ndarray, " E"]
+
+    @property
+    def mean(self) -> float:
+        return float(self.values.mean())
+
+    @property
+    def std(self) -> float:
+        """Standard deviation over episodes."""
+        return float(self.values.std(ddof=1)) if len(self.values) > 1 else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95% confidence interval of the mean over episodes (Student's t). It does not cover the choice of a seed."""
+        count = len(self.values)
+        if count < 2:
+            return (-np.inf, np.inf)
+        half = float(stats.t.ppf(0.975, count - 1)) * self.std / np.sqrt(count)
+        return (self.mean - half, self.mean + half)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return (
+            f"Returns({len(self)} episodes: mean {self.mean:.4g}, 95% interval {low:.4g} to {high:.4g}, "
+            f"std {self.std:.4g}, mean length {self.lengths.mean():.4g})"
+        )
+
+
+def evaluate(
+    policy: Policy,
+    env: Any = None,
+    episodes: int = 100,
+    *,
+    hazard: Prior | None = None,
+    epsilon: float | None = None,
+    seed: int = 0,
+    max_steps: int = MOST_STEPS,
+    told: Told = lambda ended, steps: None,
+) -> Returns:
+    """Plays whole episodes with a policy and returns what it earned.
+
+    Args:
+        policy: A trained policy.
+        env: The environment, as for `multihorizon.train`; by default the one it was trained in, if that has a name.
+        episodes: How many episodes to play.
+        hazard: A prior over the hazard λ. Each episode draws its own λ, which the agent does not see, and ends at each
+            step with probability 1 - e^{-λ}; the reward of that step is still earned.
+        epsilon: Probability of a random action; by default the agent's own for evaluation (0.001).
+        seed: Fixes the episodes.
+        max_steps: An episode that is not over after so many steps counts as it stands.
+        told: Called with the number of episodes that ended, and of steps, now and then.
+
+    Returns:
+        Undiscounted returns and lengths of the episodes, with mean and interval.
+
+    Raises:
+        InputError: The environment has other observations or actions than the policy.
+    """
+    at_least("episodes", episodes, 1, 1_000_000)
+    at_least("seed", seed, 0, 2**31 - 1)
+    at_least("max_steps", max_steps, 1)
+    if hazard is not None and not isinstance(hazard, Prior):
+        raise InputError(f"hazard must be a prior, such as mh.hazard.Exponential(0.01), got {hazard!r}")
+    chosen = world(policy.environment if env is None else env)
+    check_environment(chosen, policy.observation_shape, policy.num_actions)
+    epsilon = policy.agent.epsilon.evaluation if epsilon is None else epsilon
+    if chosen.on_device:
+        return _on_device(policy, chosen, episodes, hazard, epsilon, seed, max_steps)
+    return _on_host(policy, chosen, episodes, hazard, epsilon, seed, max_steps, told)
+
+
+def _on_device(
+    policy: Policy, chosen: World, episodes: int, hazard: Prior | None, epsilon: float, seed: int, max_steps: int
+) -> Returns:
+    environment = chosen.make_for_evaluation(hazard)
+    play = jax.jit(
+        partial(play_episodes, policy._learner, environment, streams=episodes, most_steps=max_steps, epsilon=epsilon)
+    )
+    played = play(parameters=policy.parameters, key=jax.random.key(seed))
+    return Returns(np.asarray(played.returns, float), np.asarray(played.lengths))
+
+
+def _on_host(
+    policy: Policy,
+    chosen: World,
+    episodes: int,
+    hazard: Prior | None,
+    epsilon: float,
+    seed: int,
+    max_steps: int,
+    told: Told,
+) -> Returns:
+    """Each environment plays a fixed number of episodes, so that short ones are not counted more often. An environment
+    whose episode died by hazard, or took too long, waits for its own end, or until all wait."""
+    assert chosen.on_host is not None
+    at_once = min(episodes, MOST_AT_ONCE)
+    quota = np.full(at_once, episodes // at_once) + (np.arange(at_once) < episodes % at_once)
+    rng = np.random.default_rng([seed, HAZARD])
+    seeds = np.random.default_rng(seed)
+    environments: VectorEnvironment = chosen.on_host(at_once)
+    advance = jax.jit(jax.vmap(follow))
+    returns, lengths = np.zeros(at_once), np.zeros(at_once, int)
+    survive, playing = np.ones(at_once), np.zeros(at_once, bool)
+    stacks: Any = None
+    found: list[tuple[float, int]] = []
+    steps = 0
+
+    def begin(which: Any) -> None:
+        count = int(np.sum(which))
+        playing[which], returns[which], lengths[which] = quota[which] > 0, 0.0, 0
+        survive[which] = 2.0 if hazard is None else np.exp(-np.asarray(hazard.sample(rng, count)))
+
+    try:
+        while np.any(quota > 0):
+            if not np.any(playing):
+                frames = environments.reset(seeds.integers(2**31 - 1, size=at_once))
+                blank = jnp.zeros((*frames.shape[:-1], frames.shape[-1] * environments.stack), frames.dtype)
+                stacks = advance(blank, frames, jnp.ones(at_once, bool))
+                begin(np.ones(at_once, bool))
+            environments.send(np.asarray(policy.act(np.asarray(stacks), epsilon, rng)))
+            moves = environments.receive()
+            returns += np.where(playing, moves.rewards, 0)
+            lengths += playing
+            steps += int(playing.sum())
+            over = moves.terminated | moves.truncated
+            ends = playing & (over | (rng.random(at_once) >= survive) | (lengths >= max_steps))
+            found += [(float(returns[index]), int(lengths[index])) for index in np.flatnonzero(ends)]
+            quota -= ends
+            playing &= ~ends
+            begin(over)
+            stacks = advance(stacks, moves.frames, jnp.asarray(over))
+            told(len(found), steps)
+    finally:
+        environments.close()
+    values, counts = zip(*found, strict=True)
+    return Returns(np.array(values), np.array(counts))

@@ -1,0 +1,209 @@
+"""A trained agent with its weights frozen: it values observations, acts, and can be saved and loaded."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+
+from multihorizon.agents.acting import Acting, acting_weights
+from multihorizon.agents.config import AgentConfig
+from multihorizon.agents.learner import Learner, Parameters
+from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, as_torso
+from multihorizon.discounting import Discount, Horizons
+from multihorizon.errors import InputError, at_least
+from multihorizon.files import atomically, write_json
+from multihorizon.training.configuration import plain, restored
+
+CONFIGURATION, WEIGHTS = "policy.json", "weights.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A trained agent that acts.
+
+    Observations are single ones of `observation_shape`, or batches with one more axis in front. Atari's are stacks of
+    four 84×84 frames, the newest last.
+    """
+
+    agent: AgentConfig
+    environment: str
+    num_actions: int
+    observation_shape: tuple[int, ...]
+    observation_dtype: str
+    network: Any
+    parameters: Parameters
+
+    @cached_property
+    def _learner(self) -> Learner:
+        return Learner(self.agent, self.num_actions, self.observation_shape, as_torso(self.network))
+
+    @cached_property
+    def _values(self) -> Any:
+        learner = self._learner
+        return jax.jit(jax.vmap(learner.values, (None, 0)))
+
+    @property
+    def horizons(self) -> Horizons:
+        """The discount factors that were learned, and the weights that the agent acts by."""
+        return Horizons(self.agent.horizons.gammas, acting_weights(self.agent.acting, self.agent.horizons))
+
+    @property
+    def discount(self) -> Discount:
+        """The discount d(t) that the agent acts by: the weighted sum of its horizons."""
+        return self.horizons.discount
+
+    def q_values(self, obs: ArrayLike) -> Float[np.ndarray, "*B H A"]:
+        """Returns Q of every horizon and action.
+
+        Args:
+            obs: One observation, or a batch of them.
+
+        Returns:
+            An array [H A], or [B H A] for a batch: one row for each γ of `horizons.gammas`, in their order.
+        """
+        batch, is_single = self._batch(obs)
+        values = np.asarray(self._values(self.parameters, batch))
+        return values[0] if is_single else values
+
+    def act(
+        self, obs: ArrayLike, epsilon: float = 0.0, rng: np.random.Generator | None = None
+    ) -> int | Int[np.ndarray, " B"]:
+        """Returns the action that is best by the discount that the agent acts by.
+
+        Args:
+            obs: One observation, or a batch of them.
+            epsilon: Probability of a random action instead.
+            rng: Source of randomness, for `epsilon` and for agents that sample a head. A new one by default.
+
+        Returns:
+            An int, or an array of them for a batch.
+        """
+        if not 0 <= epsilon <= 1:
+            raise InputError(f"epsilon must lie in [0, 1], got {epsilon:g}")
+        batch, is_single = self._batch(obs)
+        rng = np.random.default_rng() if rng is None else rng
+        weights = self.horizons.weights
+        values = np.asarray(self._values(self.parameters, batch), np.float64)  # [B H A]
+        if self.agent.acting is Acting.SAMPLED_HEAD:
+            heads = rng.choice(len(weights), size=len(values), p=weights)
+            best = values[np.arange(len(values)), heads].argmax(axis=1)
+        else:
+            best = np.einsum("h,bha->ba", weights, values).argmax(axis=1)
+        random = rng.integers(self.num_actions, size=len(values))
+        actions = np.where(rng.random(len(values)) < epsilon, random, best)
+        return int(actions[0]) if is_single else actions
+
+    def _batch(self, obs: ArrayLike) -> tuple[Any, bool]:
+        array = np.asarray(obs)
+        wanted = self.observation_shape
+        is_single = array.shape == wanted
+        if not is_single and array.shape[1:] != wanted:
+            raise InputError(
+                f"an observation must have shape {list(wanted)}, or [B, {', '.join(map(str, wanted))}] for a batch, "
+                f"got {list(array.shape)}"
+            )
+        array = array.astype(self.observation_dtype)
+        return jnp.asarray(array[None] if is_single else array), is_single
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the policy to a folder: weights as safetensors, and the configuration beside them as JSON.
+
+        An own environment or network is not stored: hand it in again to `multihorizon.load`.
+
+        Args:
+            path: The folder, made if needed. A policy that it holds is replaced.
+
+        Returns:
+            The folder.
+        """
+        from safetensors.numpy import save_file
+
+        folder = Path(path)
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; a policy is saved to a folder")
+        with atomically(folder / WEIGHTS) as file:
+            save_file({name: np.asarray(value) for name, value in self.parameters.items()}, file)
+        stored = self.network
+        if not isinstance(stored, ConvTorso | MlpTorso | OwnNetwork):
+            stored = OwnNetwork(getattr(stored, "__name__", type(stored).__name__))
+        content = {
+            "agent": plain(self.agent),
+            "environment": self.environment,
+            "num_actions": self.num_actions,
+            "observation_shape": list(self.observation_shape),
+            "observation_dtype": self.observation_dtype,
+            "network": plain(stored),
+        }
+        write_json(folder / CONFIGURATION, content)
+        return folder
+
+    def __repr__(self) -> str:
+        heads = len(self.agent.horizons)
+        return f"Policy({self.agent.name} in {self.environment}, {heads} horizon{'s' if heads > 1 else ''})"
+
+
+def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
+    """Reads a policy that `Policy.save` wrote. Loading cannot run code."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    path = folder / CONFIGURATION
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        agent, stored = restored(content["agent"]), restored(content["network"])
+        if not isinstance(agent, AgentConfig):
+            raise ValueError("agent is not a configuration")
+        shape = tuple(at_least("observation_shape", n, 1) for n in content["observation_shape"])
+        actions = at_least("num_actions", content["num_actions"], 1)
+        environment, dtype = str(content["environment"]), str(np.dtype(content["observation_dtype"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise InputError(f"{path} cannot be read: {problem}") from None
+    if env is not None:
+        check_environment(env, shape, actions)
+    try:
+        held = load_file(folder / WEIGHTS)
+    except (SafetensorError, ValueError) as problem:
+        raise InputError(f"{folder / WEIGHTS} cannot be read: {problem}") from None
+    given = stored if network is None else network
+    like = parameter_shapes(agent, actions, shape, given)
+    check_shapes(held, like, folder / WEIGHTS)
+    parameters = {name: jnp.asarray(held[name]) for name in like}
+    return Policy(agent, environment, actions, shape, dtype, given, parameters)
+
+
+def check_environment(env: Any, shape: tuple[int, ...], actions: int) -> None:
+    """Raises an error that names both shapes where an environment does not fit a policy."""
+    from multihorizon.training.worlds import world
+
+    found_shape, found_actions = world(env).spaces()
+    if (found_shape, found_actions) != (shape, actions):
+        raise InputError(
+            f"the policy was trained with observations {list(shape)} and {actions} actions, but this environment has "
+            f"observations {list(found_shape)} and {found_actions} actions"
+        )
+
+
+def parameter_shapes(agent: AgentConfig, actions: int, shape: tuple[int, ...], network: Any) -> dict[str, Any]:
+    learner = Learner(agent, actions, shape, as_torso(network))
+    return jax.eval_shape(learner.init, jax.random.key(0)).parameters
+
+
+def check_shapes(held: dict[str, Any], like: dict[str, Any], source: Any) -> None:
+    """Raises an error that names the first weight that differs, with both shapes."""
+    for name in [*like, *held]:
+        found = tuple(held[name].shape) if name in held else "none"
+        wanted = tuple(like[name].shape) if name in like else "none"
+        if found != wanted:
+            raise InputError(
+                f"{source} holds the weights of another network: {name} has shape {found} there, and {wanted} here"
+            )
+    for name in like:
+        if held[name].dtype != np.float32 or not np.all(np.isfinite(held[name])):
+            raise InputError(f"{source} is damaged: {name} must be finite numbers in float32")

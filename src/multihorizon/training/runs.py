@@ -1,0 +1,301 @@
+"""Training from Python: `train`, the run that it returns, and policies loaded from disk."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from multihorizon.agents.config import AgentConfig
+from multihorizon.agents.learner import Learner
+from multihorizon.agents.presets import agent as agent_by_name
+from multihorizon.errors import InputError, at_least
+from multihorizon.files import write_json
+from multihorizon.training import memory
+from multihorizon.training.configuration import Configuration, device_name, plain, versions
+from multihorizon.training.configure import configured, made
+from multihorizon.training.loggers import Logger
+from multihorizon.training.metrics import rows_of
+from multihorizon.training.policy import CONFIGURATION as POLICY
+from multihorizon.training.policy import Policy, load_policy
+from multihorizon.training.progress import Silent, Watcher
+from multihorizon.training.records import (
+    CONFIGURATION,
+    LATEST,
+    WEIGHTS,
+    Own,
+    Records,
+    is_finished,
+    load_weights,
+    newest_weights,
+    read_configuration,
+    read_metrics,
+)
+from multihorizon.training.run import Callback, record
+from multihorizon.training.worlds import OWN, world
+
+
+class TemporaryFolder:
+    """A folder that is removed with the last run that holds it."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="multihorizon-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run in its folder: one or more seeds of an agent in an environment."""
+
+    folder: Path
+    configuration: Configuration
+    own: Own = Own()
+    _holds: TemporaryFolder | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run was trained to its end."""
+        return is_finished(self.folder)
+
+    @property
+    def seeds(self) -> range:
+        """The seeds that trained side by side."""
+        return range(self.configuration.seed, self.configuration.seed + self.configuration.seeds)
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """One row for each iteration and seed, as in `pandas.DataFrame(run.metrics)`.
+
+        Columns: iteration, step, seed, episodes, return, evaluation_episodes, evaluation_return, updates, loss, value,
+        losses_by_horizon, values_by_horizon, steps_per_second, seconds. Returns are means over the episodes that ended,
+        and None where none did.
+        """
+        return [row for line in read_metrics(self.folder) for row in rows_of(line, self.configuration.seed)]
+
+    def _parameters(self, learner: Learner, weights: str | Path | None) -> Any:
+        keys = jax.random.split(jax.random.key(0), len(self.seeds))
+        like = jax.eval_shape(jax.vmap(learner.init), keys).parameters
+        return load_weights(newest_weights(self.folder) if weights is None else Path(weights), like)
+
+    def policy(self, seed: int | None = None, weights: str | Path | None = None) -> Policy:
+        """Returns the trained agent of one seed.
+
+        Args:
+            seed: One of `seeds`; the first by default.
+            weights: A weights file of this run, such as `weights-000010.npz`; the newest by default.
+        """
+        seed = self.configuration.seed if seed is None else seed
+        if seed not in self.seeds:
+            raise InputError(f"this run has no seed {seed}; it has {self.seeds.start} to {self.seeds.stop - 1}")
+        configuration = replace(self.configuration, environments=1, evaluation_environments=1)
+        with made(configuration, env=self.own.env, network=self.own.network, eval_env=self.own.eval_env) as trainer:
+            learner = trainer.learner
+            parameters = self._parameters(learner, weights)
+            dtype = trainer.shape.frame_dtype
+        mine = jax.tree.map(lambda x: x[seed - self.configuration.seed], parameters)
+        network = self.configuration.torso if self.own.network is None else self.own.network
+        environment = self.configuration.environment
+        return Policy(
+            self.configuration.agent, environment, learner.actions, learner.observation_shape, dtype, network, mine
+        )
+
+    def resume(
+        self,
+        *,
+        steps: int | None = None,
+        callback: Callback | None = None,
+        loggers: Sequence[Logger] | None = None,
+        watcher: Watcher = Silent(),
+        **changes: Any,
+    ) -> "Run":
+        """Trains what is left of the run, from its newest checkpoint.
+
+        Args:
+            steps: Extends the run to so many steps in all; a finished run can be extended.
+            callback: As for `train`.
+            loggers: As for `train`.
+            watcher: As for `train`.
+            **changes: Settings that may change between sessions: `checkpoint_minutes`, `checkpoint_replay`,
+                `evaluation_steps`, `num_evaluation_envs`, `weights_every`.
+
+        Returns:
+            The same run.
+        """
+        configuration = _changed(self.configuration, steps, changes)
+        if configuration != self.configuration:
+            _rewrite(self.folder, self.configuration, configuration)
+        run = replace(self, configuration=configuration)
+        run._train(callback, loggers, watcher)
+        return run
+
+    def _train(self, callback: Callback | None, loggers: Sequence[Logger] | None, watcher: Watcher) -> None:
+        configuration, own = self.configuration, self.own
+        with made(configuration, env=own.env, network=own.network, eval_env=own.eval_env) as trainer:
+            needs = memory.check(trainer)
+            with closing(Records(self.folder, configuration, loggers)) as records:
+                records.refuse_if_finished()
+                frames = world(configuration.environment if own.env is None else own.env).frames_per_step
+                with watcher.watch(trainer, configuration, frames, f"on {device_name()}; {needs}") as hooks:
+                    record(trainer, configuration, records, hooks.report, hooks.finished, hooks.warn, callback)
+
+    def __repr__(self) -> str:
+        state = "finished" if self.finished else "not finished"
+        seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
+        where = f"{self.configuration.agent.name} in {self.configuration.environment}"
+        return f"Run({where}, {seeds}, {state}, {str(self.folder)!r})"
+
+
+MAY_CHANGE = ("checkpoint_minutes", "checkpoint_replay", "evaluation_steps", "num_evaluation_envs", "weights_every")
+
+
+def _changed(held: Configuration, steps: int | None, changes: dict[str, Any]) -> Configuration:
+    for name in changes:
+        if name not in MAY_CHANGE:
+            raise InputError(f"{name} cannot be changed in a run that has begun; allowed: {', '.join(MAY_CHANGE)}")
+    schedule = held.schedule
+    if steps is not None:
+        iterations = -(-at_least("steps", steps, 1) // schedule.training_steps)
+        if iterations < schedule.iterations:
+            raise InputError(f"steps must be at least the {schedule.steps:,} of the run, got {steps:,}")
+        schedule = replace(schedule, iterations=iterations)
+    if "evaluation_steps" in changes:
+        schedule = replace(schedule, evaluation_steps=changes.pop("evaluation_steps"))
+    if "num_evaluation_envs" in changes:
+        changes["evaluation_environments"] = changes.pop("num_evaluation_envs")
+    return replace(held, schedule=schedule, **changes)
+
+
+def _rewrite(folder: Path, held: Configuration, asked: Configuration) -> None:
+    """Writes a changed configuration; a finished run that is to be longer becomes an unfinished one."""
+    write_json(folder / CONFIGURATION, plain(asked) | {"versions": versions()})
+    if asked.schedule.iterations > held.schedule.iterations and is_finished(folder):
+        (folder / WEIGHTS).rename(folder / WEIGHTS.replace(".", f"{LATEST}."))
+
+
+def train(
+    agent: AgentConfig | str,
+    env: Any,
+    *,
+    network: Any = None,
+    steps: int | None = None,
+    seeds: int = 1,
+    seed: int = 0,
+    eval_env: Any = None,
+    out: str | Path | None = None,
+    callback: Callback | None = None,
+    loggers: Sequence[Logger] | None = None,
+    num_envs: int | None = None,
+    num_evaluation_envs: int | None = None,
+    training_steps: int | None = None,
+    evaluation_steps: int | None = None,
+    checkpoint_minutes: float = 10.0,
+    checkpoint_replay: bool = True,
+    watcher: Watcher = Silent(),
+) -> Run:
+    """Trains an agent in an environment.
+
+    Training goes in iterations: some steps of training, then some of evaluation with the weights frozen. What is None
+    takes the environment's default.
+
+    Args:
+        agent: An agent from `multihorizon.agent`, or the name of a preset.
+        env: A name (`"atari/Pong"`, `"minatar/breakout"`, any Gymnasium id); a Gymnasium environment, or a class or
+            function that makes one; or a JAX environment, of this library or with gymnax's interface.
+        network: A function `(key, observation_shape)` that makes an equinox module from an observation to a vector of
+            features, or such a module; by default one that suits the observations.
+        steps: Agent steps of training for each seed.
+        seeds: How many seeds train side by side.
+        seed: The first seed.
+        eval_env: Another environment to evaluate in, such as one under hazard.
+        out: The run's folder. Without one, the run lives in a temporary folder until the `Run` is garbage-collected.
+        callback: Called after every iteration with its metrics, a row for each seed. Training stops when it returns
+            False.
+        loggers: Where metrics go beside the folder: `mh.loggers.TensorBoard()` (the default), `Csv()`, `WandB(...)`.
+        num_envs: Environments that step side by side for each seed.
+        num_evaluation_envs: The same in evaluation.
+        training_steps: Training steps of one iteration.
+        evaluation_steps: Evaluation steps of one iteration; 0 for none.
+        checkpoint_minutes: Least time between two checkpoints; 0 for one after every iteration.
+        checkpoint_replay: Whether checkpoints hold the replay buffer.
+        watcher: Shows progress; `mh.Printed()` prints a line for each iteration.
+
+    Returns:
+        The run, trained to its end unless the callback stopped it.
+
+    Raises:
+        InputError: An argument cannot be used, or the folder holds a run already.
+    """
+    chosen = world(env)
+    config = agent_by_name(agent) if isinstance(agent, str) else agent
+    if not isinstance(config, AgentConfig):
+        raise InputError(f"agent must be the name of a preset or come from mh.agent(...), got {agent!r}")
+    configuration = configured(
+        chosen,
+        config,
+        seeds=seeds,
+        seed=seed,
+        steps=steps,
+        training_steps=training_steps,
+        evaluation_steps=evaluation_steps,
+        environments=num_envs,
+        evaluation_environments=num_evaluation_envs,
+        checkpoint_minutes=checkpoint_minutes,
+        checkpoint_replay=checkpoint_replay,
+        network=network,
+    )
+    holds = TemporaryFolder() if out is None else None
+    folder = holds.path if holds else Path(str(out))
+    if (folder / CONFIGURATION).exists():
+        held = read_configuration(folder)
+        advice = "extend it with" if is_finished(folder) else "continue it with"
+        raise InputError(
+            f"{folder} already holds a run, {held.agent.name} in {held.environment}: {advice} "
+            f"mh.load_run({str(folder)!r}).resume(), or choose another folder"
+        )
+    run = Run(folder, configuration, _own(chosen, network, eval_env), holds)
+    run._train(callback, loggers, watcher)
+    return run
+
+
+def _own(chosen: Any, network: Any, eval_env: Any) -> Own:
+    return Own(chosen if chosen.name.startswith(OWN) else None, network, None if eval_env is None else world(eval_env))
+
+
+def load_run(path: str | Path, *, env: Any = None, network: Any = None, eval_env: Any = None) -> Run:
+    """Opens the folder of a run.
+
+    Args:
+        path: The folder.
+        env: The environment, where it was your own.
+        network: The network, where it was your own.
+        eval_env: The environment that was evaluated in, where that was another.
+    """
+    folder = Path(path)
+    configuration = read_configuration(folder)
+    chosen = world(configuration.environment if env is None else env)
+    return Run(folder, configuration, _own(chosen, network, eval_env))
+
+
+def load(path: str | Path, *, env: Any = None, network: Any = None, seed: int | None = None) -> Policy:
+    """Loads a policy. Loading cannot run code: files hold numbers and settings alone.
+
+    Args:
+        path: A folder that `Policy.save` wrote, or the folder of a run.
+        env: The environment, where it was your own; it is checked against the policy's shapes.
+        network: The network, where it was your own.
+        seed: Which seed of a run; the first by default.
+
+    Raises:
+        InputError: The folder holds neither, or the environment or network has other shapes.
+    """
+    folder = Path(path)
+    if (folder / POLICY).is_file():
+        return load_policy(folder, env, network)
+    if (folder / CONFIGURATION).is_file():
+        return load_run(folder, env=env, network=network).policy(seed)
+    raise InputError(f"{folder} holds neither a policy ({POLICY}) nor a run ({CONFIGURATION})")

@@ -1,0 +1,156 @@
+"""One episode of a policy, step by step, with pictures to look at."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Shaped, UInt8
+
+from multihorizon.envs.environment import Environment
+from multihorizon.envs.vector import Moves, VectorEnvironment
+from multihorizon.training.policy import Policy
+from multihorizon.training.streams import follow
+from multihorizon.training.worlds import World
+
+FRAMES_PER_SECOND = 15
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """An episode, step by step; the last picture is what it ended with."""
+
+    pictures: list[UInt8[np.ndarray, "h w 3"]]
+    values: Float[np.ndarray, "T H A"]
+    actions: Int[np.ndarray, " T"]
+    rewards: Float[np.ndarray, " T"]
+    gammas: Float[np.ndarray, " H"]
+    acting_weights: Float[np.ndarray, " H"]
+    frames_per_second: int = FRAMES_PER_SECOND  # at which the environment is usually shown
+
+
+def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> EpisodeRecord:
+    """Plays one episode with the policy's own exploration for evaluation."""
+    learner, parameters = policy._learner, policy.parameters
+    played: VectorEnvironment = chosen.on_host(1) if chosen.on_host else LiftedEnvironment(chosen.make_for_evaluation())
+    shown = chosen.pictures() if chosen.pictures else None
+
+    @jax.jit
+    def act(stack: Array, key: Array) -> tuple[Array, Array]:
+        epsilon = jnp.asarray(policy.agent.epsilon.evaluation)
+        return learner.values(parameters, stack), learner.act(parameters, key, stack, epsilon)
+
+    advance = jax.jit(follow)
+    seeds, key = np.array([seed]), jax.random.key(seed)
+    frame = played.reset(seeds)[0]
+    backdrop = getattr(played, "backdrop", None)
+    pictures = [_picture(shown.reset(seeds)[0] if shown else frame, backdrop)]
+    blank = jnp.zeros((*frame.shape[:-1], frame.shape[-1] * played.stack), frame.dtype)
+    stack = advance(blank, frame, jnp.asarray(True))
+    values, actions, rewards = [], [], []
+    for step in range(max_steps):
+        value, action = act(stack, jax.random.fold_in(key, step))
+        moves, picture = _step(played, np.asarray(action)[None]), None
+        values.append(np.asarray(value))
+        actions.append(int(action))
+        rewards.append(float(moves.rewards[0]))
+        over = bool(moves.terminated[0] | moves.truncated[0])
+        if shown:
+            seen = _step(shown, np.asarray(action)[None])
+            picture = seen.frames[0]
+            if over:  # one that cannot show how it ended shows the next episode already
+                picture = pictures[-1] if seen.finals is None else seen.finals[0]
+        last = moves.finals[0] if over and moves.finals is not None else moves.frames[0]
+        pictures.append(_picture(last if picture is None else picture, backdrop))
+        if over:
+            break
+        stack = advance(stack, moves.frames[0], jnp.asarray(False))
+    for environments in filter(None, (played, shown)):
+        environments.close()
+    return EpisodeRecord(
+        pictures,
+        np.stack(values),
+        np.array(actions),
+        np.array(rewards),
+        policy.horizons.gammas,
+        policy.horizons.weights,
+        int(getattr(shown or played, "frames_per_second", FRAMES_PER_SECOND)),
+    )
+
+
+def _step(environments: VectorEnvironment, actions: Int[np.ndarray, " M"]) -> Moves:
+    environments.send(actions)
+    return environments.receive()
+
+
+class LiftedEnvironment:
+    """One environment of the device, stepped from the host."""
+
+    count, stack, most_steps = 1, 1, 0
+
+    def __init__(self, environment: Environment) -> None:
+        self.actions, self._environment = environment.actions, environment
+        self.frame_shape, self.frame_dtype = tuple(environment.observation_shape), environment.observation_dtype
+        self._reset, self._step = jax.jit(environment.reset), jax.jit(environment.step)
+        self._state: Any = None
+        self._key: Any = None
+        self._sent: Any = None
+
+    @property
+    def backdrop(self) -> UInt8[np.ndarray, "h w 3"] | None:
+        """What a picture shows behind the agent, where the environment has one."""
+        inner: Any = self._environment
+        while hasattr(inner, "environment"):  # inside a wrapper, such as hazard
+            inner = inner.environment
+        return getattr(inner, "backdrop", None)
+
+    def reset(self, seeds: Int[np.ndarray, " M"]) -> Shaped[np.ndarray, "M ..."]:
+        self._key, key = jax.random.split(jax.random.key(int(seeds[0])))
+        self._state, observation = self._reset(key)
+        return np.asarray(observation)[None]
+
+    def send(self, actions: Int[np.ndarray, " M"]) -> None:
+        self._sent = jnp.asarray(actions[0])
+
+    def receive(self) -> Moves:
+        self._key, step_key, reset_key = jax.random.split(self._key, 3)
+        self._state, step = self._step(step_key, self._state, self._sent)
+        frame = last = np.asarray(step.observation)[None]
+        terminated, truncated = np.asarray(step.terminated)[None], np.asarray(step.truncated)[None]
+        if terminated[0] or truncated[0]:
+            self._state, first = self._reset(reset_key)
+            frame = np.asarray(first)[None]
+        rewards = np.asarray(step.reward, np.float32)[None]
+        return Moves(frame, rewards, terminated, truncated & ~terminated, last)
+
+    def close(self) -> None:
+        self._state = None
+
+
+CHANNELS = np.array(  # Okabe & Ito's colours, for the kinds of things that an observation tells apart
+    [(0, 114, 178), (230, 159, 0), (0, 158, 115), (213, 94, 0), (204, 121, 167), (86, 180, 233), (240, 228, 66)]
+    + [(153, 153, 153), (255, 255, 255), (120, 80, 40)],
+    np.uint8,
+)
+
+
+AGENT = (0, 60, 140)  # on a backdrop
+
+
+def _picture(
+    frame: Shaped[np.ndarray, "..."], backdrop: UInt8[np.ndarray, "h w 3"] | None = None
+) -> UInt8[np.ndarray, "h w 3"]:
+    """Draws a frame: an image as it is, channels as colours or on a backdrop, anything else blank."""
+    if backdrop is not None:
+        return np.where(frame[..., :1] > 0, np.array(AGENT, np.uint8), backdrop)
+    if frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[-1] in (1, 3):
+        return np.broadcast_to(frame, (*frame.shape[:2], 3)).copy()
+    if frame.ndim == 2:
+        frame = frame[..., None]
+    if frame.ndim != 3:
+        return np.full((64, 64, 3), 255, np.uint8)
+    picture = np.zeros((*frame.shape[:2], 3), np.uint8)
+    for channel in range(frame.shape[-1]):
+        picture[frame[..., channel] > 0] = CHANNELS[channel % len(CHANNELS)]
+    return picture

@@ -1,0 +1,126 @@
+"""The kernels for a GPU against the plain versions: interpreted here, where there is none, and lowered for one."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from multihorizon.agents import replay
+from multihorizon.kernels import fused_convolution, fused_replay
+from multihorizon.kernels.fused_convolution import convolve_and_rectify, fits, plain
+
+LAYERS = [(20, 4, 8, 4, 32), (9, 32, 4, 2, 64), (7, 64, 3, 1, 64)]  # side, inputs, size, stride, outputs
+WHOLE_LAYERS = [(84, *LAYERS[0][1:]), (21, *LAYERS[1][1:]), (11, *LAYERS[2][1:])]
+
+
+def layer(side: int, inputs: int, size: int, stride: int, outputs: int, seeds: int = 2) -> tuple[Any, ...]:
+    """Images of two seeds, three each, and the weights of each."""
+    keys = jax.random.split(jax.random.key(0), 4)
+    out = -(-side // stride), -(-(side + 1) // stride)
+    return (
+        jax.random.normal(keys[0], (seeds, 3, side, side + 1, inputs)),
+        jax.random.normal(keys[1], (seeds, size, size, inputs, outputs)) / np.sqrt(size * size * inputs),
+        jax.random.normal(keys[2], (seeds, outputs)),
+        jax.random.normal(keys[3], (seeds, 3, *out, outputs)),
+    )
+
+
+def with_gradients(convolve: Any, images: Any, weights: Any, biases: Any, cotangents: Any) -> Any:
+    over_images = jax.vmap(convolve, (0, None, None))
+    out, backward = jax.vjp(jax.vmap(over_images), images, weights, biases)
+    return out, *backward(cotangents)
+
+
+@pytest.mark.parametrize(("side", "inputs", "size", "stride", "outputs"), LAYERS)
+def test_a_fused_convolution_and_its_gradients_are_the_plain_ones(
+    side: int, inputs: int, size: int, stride: int, outputs: int
+) -> None:
+    assert fits((size, size, inputs, outputs))
+    given = layer(side, inputs, size, stride, outputs)
+    fused = jax.jit(partial(with_gradients, lambda x, w, b: convolve_and_rectify(x, w, b, stride)))(*given)
+    expected = with_gradients(lambda x, w, b: jax.nn.relu(plain(x, w, stride) + b), *given)
+    for ours, wanted in zip(fused, expected, strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_what_fits_a_kernel() -> None:
+    assert not fits((3, 3, 4, 16))  # MinAtar's
+    assert not fits((8, 8, 3, 32))
+    assert not fits((8, 8, 4, 48))
+
+
+def lowered(function: Any, *given: Any) -> str:
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), given)
+    return jax.jit(function).trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+@pytest.mark.parametrize(("side", "inputs", "size", "stride", "outputs"), WHOLE_LAYERS)
+def test_the_kernels_of_the_papers_layers_are_made_for_a_gpu(
+    side: int, inputs: int, size: int, stride: int, outputs: int
+) -> None:
+    shapes = jax.eval_shape(lambda: layer(side, inputs, size, stride, outputs))
+    given = [jax.ShapeDtypeStruct(shape.shape, jnp.bfloat16) for shape in shapes]
+    text = lowered(partial(with_gradients, lambda x, w, b: convolve_and_rectify(x, w, b, stride)), *given)
+    assert text.count("gpu.triton") >= 2 + (inputs >= fused_convolution.LEAST)
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+def test_the_kernels_of_replay_are_made_for_a_gpu() -> None:
+    held = jnp.zeros((2, 1000, 1000)), jnp.zeros((2, 1000))
+    batch = jnp.zeros((2, 32))
+    assert "gpu.triton" in lowered(jax.vmap(fused_replay.draw), *held, batch, batch)
+    assert "gpu.triton" in lowered(jax.vmap(fused_replay.write), *held, batch.astype(jnp.int32), batch)
+
+
+def priorities(blocks: int, width: int) -> tuple[jax.Array, jax.Array]:
+    """Of two seeds; three in ten have none."""
+    keys = jax.random.split(jax.random.key(3))
+    held = jax.random.uniform(keys[0], (2, blocks, width)) * (jax.random.uniform(keys[1], (2, blocks, width)) > 0.3)
+    return held, held.sum(axis=-1)
+
+
+@pytest.mark.parametrize(("blocks", "width"), [(31, 33), (7, 13)])
+def test_draws_are_those_of_the_plain_search(blocks: int, width: int) -> None:
+    held, sums = priorities(blocks, width)
+    parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
+    fused = jax.vmap(fused_replay.draw)(held, sums, parts, within)
+    plainly = jax.vmap(replay._draw)(held, sums, parts, within)
+    assert (np.asarray(fused[0]) == np.asarray(plainly[0])).mean() > 0.99  # running sums round in their own ways
+    for s in range(2):
+        np.testing.assert_array_equal(fused[1][s], held[s].reshape(-1)[fused[0][s]])
+        assert fused[1][s].min() > 0
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("draw", [fused_replay.draw, replay._draw])
+def test_nothing_beyond_the_end_is_drawn_whatever_priorities_are(draw: Any, bad: float) -> None:
+    """What is drawn is written to, and training that goes wrong is noticed only later."""
+    held, sums = priorities(10, 12)
+    parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
+    for block in (0, 4, 9):
+        indices, _ = jax.vmap(draw)(held.at[:, block, 5].set(bad), sums.at[:, block].set(bad), parts, within)
+        assert 0 <= indices.min() <= indices.max() < 120
+
+
+def test_new_priorities_are_written_with_their_sums_and_only_where_there_was_one() -> None:
+    held, sums = priorities(7, 13)
+    indices = jnp.stack([jax.random.permutation(key, 91)[:32] for key in jax.random.split(jax.random.key(5))])
+    indices = indices.at[:, 1].set(indices[:, 0])  # the same twice, and then with the same loss
+    values = jax.random.uniform(jax.random.key(6), (2, 32), minval=0.1).at[:, :2].set(0.7)
+    written, written_sums = jax.vmap(fused_replay.write)(held, sums, indices, values)
+    expected = np.asarray(held).reshape(2, -1).copy()
+    for s in range(2):
+        had_one = expected[s, indices[s]] > 0
+        assert 0 < had_one.sum() < 32
+        expected[s, indices[s]] = np.where(had_one, values[s], 0)
+    np.testing.assert_array_equal(np.asarray(written).reshape(2, -1), expected)
+    np.testing.assert_allclose(written_sums, expected.reshape(2, 7, 13).sum(axis=-1), rtol=1e-6)

@@ -1,0 +1,75 @@
+"""Run folders are read whole, in part where they are damaged, and with names that are safe to print."""
+
+import json
+from pathlib import Path
+
+import pytest
+from made_up_runs import hyperbolic, write_run, write_sweep
+
+from multihorizon.reports.data import RunCollection, pair_by_name, read_runs
+from multihorizon.reports.scores import score_runs
+
+
+def read(folder: Path) -> RunCollection:
+    return read_runs(folder, pytest.fail)
+
+
+def test_what_is_built_on_an_agent_is_compared_with_it() -> None:
+    labels = ["c51", "hyper-c51", "hyper-dqn", "multi-c51"]
+    assert pair_by_name(labels) == [("c51", "multi-c51"), ("c51", "hyper-c51")]
+
+
+def test_a_sweep_says_what_is_what(tmp_path: Path) -> None:
+    runs = [
+        {"label": label, "environment": "atari/Pong", "folder": f"pong/{label}", "seeds": 2, "wanted": wanted}
+        for label, wanted in (("plain", None), ("hyper", hyperbolic()), ("later", None))
+    ]
+    write_sweep(tmp_path, runs, title="Ours", pairs=[["plain", "hyper"]], panels=[["plain", "later"]])
+    for label in ("plain", "hyper"):
+        write_run(tmp_path / "pong" / label, "rainbow", "atari/Pong", [[1, 2], [2, 3]])
+    experiment = read(tmp_path)
+    assert (experiment.title, experiment.labels) == ("Ours", ["plain", "hyper", "later"])
+    assert [run.has_scores for run in experiment.runs] == [True, True, False]
+    assert experiment.runs[1].wanted_discount is not None
+    assert experiment.runs[1].wanted_discount.name == "hyperbolic, k = 0.01"
+    assert experiment.runs[0].acting_discount is not None
+    assert experiment.runs[0].acting_discount.values[experiment.runs[0].acting_discount.times.index(100)] == 0.99**100
+    assert "No scores yet: later in atari/Pong." in score_runs(experiment).notes
+
+
+def test_a_line_cut_short_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "a", "rainbow", "foraging", [[1, 2, 3]]) / "metrics.jsonl"
+    whole = path.read_text()
+    path.write_text(whole[:-40])
+    said: list[str] = []
+    assert read_runs(tmp_path, said.append).runs[0].scores.tolist() == [[1, 2]]
+    assert said == [f"{path}: line 3 is damaged and skipped"]
+    said.clear()
+    path.write_text(whole.replace('"1": 0.99', '"a": 0.99', 1))
+    assert read_runs(tmp_path, said.append).runs[0].scores.tolist() == [[2, 3]]
+    assert said == [f"{path}: line 1 is damaged and skipped"]
+    path.write_text(whole.replace('"step"', '"stop"', 1) + '[1]\n{"iteration": 9}\n' + "\0\n")
+    said.clear()
+    assert read_runs(tmp_path, said.append).runs[0].scores.tolist() == [[2, 3]]
+    assert said == [f"{path}: lines 1, 4, 5, 6 are damaged and skipped"]
+
+
+def test_evaluation_counts_where_there_is_one_and_frames_are_four_a_step(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", "rainbow", "atari/Pong", [[5.0]])
+    assert read(tmp_path).runs[0].scores.tolist() == [[5.0]]  # the returns of training were -1
+    assert read(tmp_path).runs[0].frames.tolist() == [1_000_000]
+    line = json.loads((folder / "metrics.jsonl").read_text())
+    (folder / "metrics.jsonl").write_text(json.dumps(line | {"evaluation_returns": [None], "returns": [3.0]}))
+    assert read(tmp_path).runs[0].scores.tolist() == [[3.0]]
+
+
+def test_an_agent_that_acted_by_two_discounts_has_both(tmp_path: Path) -> None:
+    for environment, gamma in (("foraging", 0.9), ("minatar/breakout", 0.99), ("minatar/asterix", 0.99)):
+        folder = tmp_path / environment.replace("/", "-")
+        write_run(folder, "rainbow", environment, [[1.0, 2.0]])
+        path = folder / "metrics.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        held = [json.dumps(line | {"discount": {str(t): gamma**t for t in (1, 10, 100)}}) for line in lines]
+        path.write_text("\n".join(held) + "\n")
+    groups = {tuple(g.environments): g.acting.values[-1] for g in read_runs(tmp_path, pytest.fail).group_by_discount()}
+    assert groups == {("foraging",): 0.9**100, ("minatar/asterix", "minatar/breakout"): 0.99**100}

@@ -1,0 +1,127 @@
+"""Names from run folders cannot become markup, formulas or control sequences in any file of a report."""
+
+import csv
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_runs import write_run, write_sweep
+
+from multihorizon.reports.data import read_runs
+from multihorizon.reports.escaping import escape_csv, escape_markup, replace_controls
+from multihorizon.reports.page import write_report
+from multihorizon.reports.sections import build_report
+
+EVIL = (
+    "<script>alert(1)</script>",
+    "a|b\n# head",
+    "=HYPERLINK(1)",
+    "bell\x07 \x1b[31mred\x00",
+    "[x](javascript:y) `c` $\\frac$ 5",
+    "\u202eright to left",
+)
+
+
+def test_controls_are_replaced() -> None:
+    assert replace_controls("a\tb\r\nc  d") == "a b c d"
+    assert replace_controls("\x1b[31m\x00\x7f\u202e") == "�[31m���"
+    assert replace_controls("space_invaders, γ = 0.99 – ½") == "space_invaders, γ = 0.99 – ½"
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("<b>&'\"", "&lt;b&gt;&amp;'&quot;"),
+        ("a|b", "a&#124;b"),
+        ("[x](y)", "&#91;x&#93;(y)"),
+        ("space_invaders, γ=0.9", "space_invaders, γ=0.9"),
+    ],
+)
+def test_markup_by_hand(text: str, escaped: str) -> None:
+    assert escape_markup(text) == escaped
+
+
+@given(st.text())
+def test_markup_holds_no_markup_and_reads_the_same(text: str) -> None:
+    escaped = escape_markup(text)
+    assert not set(escaped) & set('<>"|[]*`\\\n\r\x00\x1b')
+    shown: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_data(self, data: str) -> None:
+            shown.append(data)
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            pytest.fail(tag)
+
+    reader = Reader(convert_charrefs=True)
+    reader.feed(escaped)
+    reader.close()
+    assert "".join(shown) == replace_controls(text)
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@"])
+def test_formulas_become_text(start: str) -> None:
+    assert escape_csv(f"{start}1+1") == f"'{start}1+1"
+    assert escape_csv(f"\t{start}1+1") == f"'{start}1+1"
+    assert escape_csv(f"a{start}1") == f"a{start}1"
+
+
+@pytest.fixture(scope="module")
+def evil_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report whose title, agents and environments have names that try to break out."""
+    folder = tmp_path_factory.mktemp("evil")
+    runs = []
+    for number, label in enumerate(EVIL):
+        for environment in ("foraging", "<i>world</i>|=1"):
+            place = f"{number}-{len(environment)}"
+            runs.append({"label": label, "environment": environment, "folder": place, "seeds": 2, "wanted": None})
+            write_run(folder / place, label, environment, [[-1.0 * number, -2.0], [1.0, -3.0]])
+    wanted = {"name": EVIL[0], "times": [1, 10], "values": [0.9, 0.5]}
+    runs[0]["wanted"] = wanted
+    write_sweep(folder, runs, title=EVIL[0], about=EVIL[1], pairs=[[EVIL[0], EVIL[1]], [EVIL[0], EVIL[4]]])
+    write_report(build_report(read_runs(folder, pytest.fail)), folder / "report")
+    return folder / "report"
+
+
+def test_no_name_breaks_out_of_the_page(evil_report: Path) -> None:
+    page, markdown = (evil_report / name for name in ("index.html", "report.md"))
+    assert page.read_text().count("<script") == 1  # ours, which sorts tables
+    for text in (page.read_text(), markdown.read_text()):
+        assert "<i>" not in text
+        assert "alert(1)" in text
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
+    assert "<script" not in markdown.read_text()
+    assert "](javascript" not in markdown.read_text()
+    for table in re.split(r"\n\n", markdown.read_text()):
+        if table.startswith("| "):
+            assert len({line.count("|") for line in table.strip().splitlines()}) == 1
+    headings = [line for line in markdown.read_text().splitlines() if line.startswith("#")]
+    assert headings[0] == "# &lt;script&gt;alert(1)&lt;/script&gt;"
+    assert not any("head" in line for line in headings)
+
+
+def test_no_name_is_a_formula(evil_report: Path) -> None:
+    texts = set()
+    for path in evil_report.glob("*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.reader(file):
+                for cell in row:
+                    texts.add(cell)
+                    assert not cell.startswith(("=", "+", "@"))
+                    if cell.startswith("-"):
+                        float(cell)
+    assert "'=HYPERLINK(1)" in texts
+    assert any(text.startswith("-") for text in texts)  # numbers stay numbers
+
+
+def test_figures_show_names_as_they_are(evil_report: Path) -> None:
+    for path in evil_report.glob("*.svg"):
+        ElementTree.parse(path)  # well-formed
+    figures = re.findall(r"<figure.*?</figure>", (evil_report / "index.html").read_text(), re.S)
+    assert figures
+    assert any(r"$\frac$ 5" in figure for figure in figures)

@@ -1,0 +1,43 @@
+"""Bars of improvement fit their panels, and so do their titles."""
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from multihorizon.reports.comparison import Comparison, ScoreChange
+from multihorizon.reports.improvement_figures import draw_improvement_by_pair, draw_improvement_panels
+from multihorizon.reports.scores import Statistic
+from multihorizon.reports.statistics import IntervalEstimate
+
+
+def test_panels_have_room_for_every_bar() -> None:
+    """The panels share their axis: the first has the tall bars, and the last must not undo its limits."""
+
+    def pair(name: str, *percents: float) -> Comparison:
+        changes = [ScoreChange(f"atari/{i}", 100.0, 100.0 + percent) for i, percent in enumerate(percents)]
+        return Comparison("base", name, Statistic.BEST, changes, IntervalEstimate(0.5))
+
+    figure = draw_improvement_panels([pair("a", 2_000.0, 30.0), pair("b", -95.0, 12.0), pair("c", 3.0, -1.0)])
+    for axes in figure.axes[:3]:
+        low, high = axes.get_ylim()
+        assert all(low < patch.get_height() < high for patch in axes.patches)
+        ticks = axes.get_yticks()
+        assert (min(ticks), max(ticks)) == (-1000, 1000)
+    assert sum(len(axes.patches) for axes in figure.axes) == 6
+
+
+def test_long_titles_do_not_overlap() -> None:
+    names = ("multi-rainbow, optimiser.epsilon=0.00015", "rainbow, optimiser.epsilon=0.00015")
+    changes = [ScoreChange(f"atari/{game}", 1.0, 2.0) for game in ("Pong", "Qbert")]
+    comparison = Comparison(names[1], names[0], Statistic.BEST, changes, IntervalEstimate(1.0))
+    figure = draw_improvement_panels([comparison, comparison])
+    FigureCanvasAgg(figure).draw()
+    left, right = (axes.title.get_window_extent() for axes in figure.axes)
+    assert left.x1 < right.x0
+    assert figure.axes[0].get_title() == f"{names[0]}\nover {names[1]}\nbetter in 2 of 2"
+
+
+def test_bars_of_one_environment_have_labels_that_can_be_read() -> None:
+    pairs = [("rainbow", "hyper-rainbow-matched"), ("hyper-rainbow-too-afraid", "hyper-rainbow-matched")]
+    change = [ScoreChange("foraging", 1.0, 1.2)]
+    comparisons = [Comparison(a, b, Statistic.BEST, change, IntervalEstimate(1.0)) for a, b in pairs]
+    (axes,) = draw_improvement_by_pair(comparisons).axes
+    assert {label.get_rotation() for label in axes.get_xticklabels()} == {0.0}

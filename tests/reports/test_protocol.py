@@ -1,0 +1,84 @@
+"""Runs may be compared where only agents, networks and seeds differ."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_up_runs import write_run
+
+from multihorizon.errors import InputError
+from multihorizon.experiments.catalogue import CATALOGUE, experiment
+from multihorizon.reports.data import RunCollection, read_runs
+from multihorizon.reports.protocol import check_protocols
+from multihorizon.training.configuration import plain
+
+
+def read(folder: Path) -> RunCollection:
+    return read_runs(folder, pytest.fail)
+
+
+def test_agents_of_one_name_are_told_apart_by_what_differs(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "rainbow", "foraging", [[1]])
+    write_run(tmp_path / "b", "rainbow", "foraging", [[1]], agent__n_steps=5)
+    write_run(tmp_path / "c", "dqn", "foraging", [[1]])
+    assert read(tmp_path).labels == ["dqn", "rainbow, n_steps=3", "rainbow, n_steps=5"]
+    many = list(np.linspace(0.5, 0.99, 10))
+    for name, weights in (("d", [0.1] * 10), ("e", [0.2] * 5 + [0.0] * 5)):
+        horizons = {"gammas": many, "weights": weights}
+        write_run(tmp_path / name, "hyper-dqn", "foraging", [[1]], agent__horizons=horizons)
+    assert read(tmp_path).labels[1:3] == ["hyper-dqn, 10 weights to 0.1", "hyper-dqn, 10 weights to 0.2"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("schedule__training_steps", 125_000, "schedule.training_steps is 250,000 in a and 125,000 in b"),
+        ("schedule__evaluation_steps", 1_000, "schedule.evaluation_steps is 125,000 in a and 1,000 in b"),
+        ("agent__clip_rewards", False, "agent.clip_rewards is true in a and false in b"),
+        ("agent__epsilon__evaluation", 0.05, "agent.epsilon.evaluation is 0.001 in a and 0.05 in b"),
+        ("environments", 1, "environments is 40 in a and 1 in b"),
+        ("sticky", 0.25, "sticky is not set in a and 0.25 in b"),
+    ],
+)
+def test_different_protocols_are_refused(tmp_path: Path, setting: str, value: object, said: str) -> None:
+    write_run(tmp_path / "a", "dqn", "atari/Pong", [[1]])
+    write_run(tmp_path / "b", "rainbow", "atari/Pong", [[1]], **{setting: value})
+    with pytest.raises(InputError) as refused:
+        read(tmp_path)
+    assert str(refused.value) == (f"runs of atari/Pong differ in protocol: {said}; report them from separate folders")
+
+
+def test_what_is_compared_may_differ(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1, 2]])
+    write_run(tmp_path / "b", "dqn", "atari/Pong", [[1]], agent__n_steps=1, schedule__iterations=7, seed=3)
+    write_run(tmp_path / "c", "dqn", "foraging", [[1]], schedule__training_steps=10)
+    write_run(tmp_path / "d", "dqn", "atari/Qbert", [[1]], environments=1)
+    assert len(read(tmp_path).runs) == 4
+
+
+def test_games_of_one_family_share_their_protocol(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "dqn", "atari/Pong", [[1]])
+    write_run(tmp_path / "b", "dqn", "atari/Qbert", [[1]], schedule__training_steps=1_000)
+    with pytest.raises(InputError) as refused:
+        read(tmp_path)
+    assert str(refused.value) == (
+        "runs of atari differ in protocol: schedule.training_steps is 250,000 in a and 1,000 in b; "
+        "report them from separate folders"
+    )
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_runs_of_every_experiment_share_their_protocol(name: str) -> None:
+    runs = experiment(name).runs
+    check_protocols({run.folder: (run.environment, plain(run.configuration())) for run in runs})
+
+
+def test_training_returns_need_the_same_exploration(tmp_path: Path) -> None:
+    for name, final in (("a", 0.01), ("b", 0.1)):
+        write_run(tmp_path / name, f"agent-{name}", "foraging", [[1]], agent__epsilon__final=final)
+    read(tmp_path)
+    for name, final in (("a", 0.01), ("b", 0.1)):
+        settings = {"agent__epsilon__final": final, "schedule__evaluation_steps": 0}
+        write_run(tmp_path / name, f"agent-{name}", "foraging", [[1]], **settings)
+    with pytest.raises(InputError, match=r"agent.epsilon.final is 0.01 in a and 0.1 in b"):
+        read(tmp_path)

@@ -1,0 +1,46 @@
+"""A report has the sections that its runs allow."""
+
+from pathlib import Path
+
+import pytest
+from made_up_runs import write_run, write_sweep
+
+from multihorizon.reports.data import read_runs
+from multihorizon.reports.page import write_report
+from multihorizon.reports.sections import build_paper_report, build_report
+
+
+def test_one_seed_of_one_agent_is_enough(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "rainbow", "foraging", [[1.0]])
+    made = build_report(read_runs(tmp_path, pytest.fail))
+    write_report(made, tmp_path / "out")
+    page = (tmp_path / "out/index.html").read_text()
+    assert "With a single seed there are no bands and no intervals: rainbow." in page
+    assert "no environment that all agents have played has a human score" in page
+    assert [section.name for section in made.sections] == ["aggregate", "discount", "learning", "scores", "runs"]
+    assert not any(axes.collections for drawn in made.sections[2].figures for axes in drawn.figure.axes)
+
+
+def test_several_pairs_in_one_environment_share_a_figure(tmp_path: Path) -> None:
+    runs = []
+    for position, agent in enumerate(("near", "far", "both")):
+        run = {"label": agent, "environment": "foraging", "folder": agent, "seeds": 2, "wanted": None}
+        runs.append(run)
+        write_run(tmp_path / agent, agent, "foraging", [[1.0 * position], [2.0 * position]])
+    write_sweep(tmp_path, runs, pairs=[["near", "both"], ["far", "both"]])
+    made = build_report(read_runs(tmp_path, pytest.fail))
+    (drawn,) = made.sections[0].figures
+    assert drawn.name == "improvement"
+    assert len(drawn.figure.axes[0].patches) == 1  # the other baseline earns 0
+    assert any("from 0 to 3" in text.get_text() for text in drawn.figure.axes[0].texts)
+
+
+def test_the_papers_table_is_a_report_too(tmp_path: Path) -> None:
+    made = build_paper_report()
+    (bars,) = made.sections[0].figures
+    (axes,) = bars.figure.axes
+    heights = [patch.get_height() for patch in axes.patches]
+    assert heights == sorted(heights)
+    assert len(heights) == 60
+    assert sum(height > 0 for height in heights) == 39
+    assert axes.get_title() == "Multi-Rainbow over Rainbow: better in 39 of 60 with 3 ties"

@@ -1,0 +1,151 @@
+"""Statistics against answers known by hand, by a slow way, from rliable, and by simulation."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multihorizon.reports import statistics
+from multihorizon.reports.statistics import iqm, mean, median, optimality_gap, probability_of_improvement, profile
+
+Measure = Callable[[list[np.ndarray]], np.ndarray]
+TWO_GAMES = [np.array([0.0, 0.2, 0.4, 3.0]), np.array([1.0, 2.0, 2.0, 7.0])]
+
+
+def test_measures_by_hand() -> None:
+    # Sorted: 0 0.2 | 0.4 1 2 2 | 3 7
+    assert iqm(TWO_GAMES) == pytest.approx((0.4 + 1 + 2 + 2) / 4)
+    # Means of the games: 0.9 and 3.
+    assert median(TWO_GAMES) == pytest.approx(1.95)
+    assert mean(TWO_GAMES) == pytest.approx(1.95)
+    # Short of 1: 1, 0.8, 0.6 and nothing; and never in the second.
+    assert optimality_gap(TWO_GAMES) == pytest.approx((2.4 / 4 + 0) / 2)
+    assert profile(TWO_GAMES, np.array([0.0, 1.0, 2.0, 7.0])).tolist() == [7 / 8, 4 / 8, 2 / 8, 0]
+
+
+def test_a_quarter_of_the_runs_is_rounded_down() -> None:
+    # Five runs: one goes at either end. The paper's 55 games: thirteen.
+    assert iqm([np.array([9.0, 1.0, 2.0, 3.0, -50.0])]) == 2.0
+    assert iqm([np.arange(55.0)]) == 27.0
+    assert iqm([np.array([4.0])]) == 4.0
+
+
+def test_a_share_of_the_runs_counts_some_in_part() -> None:
+    # A fifth of four runs at either end: of the first and last, a fifth is left.
+    assert iqm([np.array([0.0, 1.0, 2.0, 10.0])], 0.2) == pytest.approx((0.2 * 0 + 1 + 2 + 0.2 * 10) / 2.4)
+    assert statistics.trimmed_share([np.zeros(3), np.zeros(3)]) == 1 / 6
+
+
+def test_probability_of_improvement_by_hand() -> None:
+    challenger = [np.array([1.0, 3.0]), np.array([5.0])]
+    baseline = [np.array([2.0, 3.0]), np.array([4.0, 5.0])]
+    # 1 loses twice, 3 wins once and ties once: 1.5 of 4. 5 wins once and ties once: 1.5 of 2.
+    assert probability_of_improvement(challenger, baseline) == pytest.approx((1.5 / 4 + 1.5 / 2) / 2)
+
+
+def test_the_bootstrap_of_two_seeds_by_hand(rng: np.random.Generator) -> None:
+    """One game with the scores 0 and 1. Draws of one are 0 or 1; draws of two have means 0, ½, ½ and 1."""
+    strata = [np.array([0.0, 1.0])]
+    once = mean(statistics.resampled(strata, rng, 40_000))
+    assert set(once.tolist()) == {0.0, 1.0}
+    twice = mean(statistics.resampled(strata, rng, 40_000, fewer=0))
+    for value, chance in ((0.0, 0.25), (0.5, 0.5), (1.0, 0.25)):
+        assert np.mean(twice == value) == pytest.approx(chance, abs=0.01)
+    assert statistics.interval(twice).tolist() == [0.0, 1.0]
+
+
+def test_draws_of_one_fewer_have_the_variance_of_the_mean(rng: np.random.Generator) -> None:
+    scores = np.array([1.0, 4.0, 7.0])  # variance 9, of their mean 3
+    assert np.var(mean(statistics.resampled([scores], rng, 200_000))) == pytest.approx(3.0, rel=0.02)
+    assert np.var(mean(statistics.resampled([scores], rng, 200_000, fewer=0))) == pytest.approx(2.0, rel=0.02)
+
+
+def test_intervals_leave_out_as_much_on_either_side() -> None:
+    assert statistics.interval(np.arange(0.0, 1001.0)) == pytest.approx((25.0, 975.0))
+    # Student's 2.5% quantile is −2.776 with four degrees of freedom, and Φ(−2.776) = 0.00275.
+    four = statistics.freedom([np.zeros(3), np.zeros(3)])
+    assert statistics.interval(np.arange(0.0, 1001.0), four) == pytest.approx((2.75, 997.25), abs=0.01)
+
+
+@given(st.lists(st.lists(st.floats(-5, 5), min_size=2, max_size=6), min_size=1, max_size=5), st.integers(0, 2**20))
+def test_resampled_statistics_are_those_of_each_sample(games: list[list[float]], seed: int) -> None:
+    """Twin: all replications at once are the same as one at a time. Law: seeds stay in their game."""
+    strata = [np.array(game) for game in games]
+    drawn = statistics.resampled(strata, np.random.default_rng(seed), 7)
+    for game, again in zip(strata, drawn, strict=True):
+        assert set(again.ravel().tolist()) <= set(game.tolist())
+        assert again.shape == (7, len(game) - 1)
+    measures: list[Measure] = [iqm, mean, median, optimality_gap, lambda s: probability_of_improvement(s, drawn_first)]
+    drawn_first = [again[0] for again in drawn]
+    for measure in measures:
+        together = measure(drawn)
+        for r in range(7):
+            assert together[r] == pytest.approx(measure([again[r] for again in drawn]))
+
+
+@given(st.lists(st.lists(st.floats(-5, 5), min_size=1, max_size=6), min_size=1, max_size=5))
+def test_laws_of_the_measures(games: list[list[float]]) -> None:
+    strata = [np.array(game) for game in games]
+    everything = np.concatenate(strata)
+    for measure in (iqm, mean, median):
+        assert everything.min() - 1e-12 <= measure(strata) <= everything.max() + 1e-12
+    assert iqm([2 * s + 1 for s in strata]) == pytest.approx(2 * iqm(strata) + 1)
+    assert optimality_gap([s + 10 for s in strata]) == 0
+    assert probability_of_improvement(strata, strata) == pytest.approx(0.5)
+    better = [s + 1 for s in strata]
+    assert probability_of_improvement(better, strata) == pytest.approx(1 - probability_of_improvement(strata, better))
+    falling = profile(strata, np.linspace(-6, 6, 9))
+    assert np.all(np.diff(falling) <= 0)
+    assert (falling[0], falling[-1]) == (1, 0)
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_the_interval_covers_the_truth_95_times_in_100(seeds: int, skewed: bool) -> None:
+    """Games of different means; each trial sees a few seeds of each. The plain bootstrap covers 88% with three."""
+    rng = np.random.default_rng(seeds)
+    centres = np.linspace(0, 3, 26)
+
+    def played(count: int) -> list[np.ndarray]:
+        noise = rng.exponential(1.0, (26, count)) if skewed else rng.normal(0, 1, (26, count))
+        return list(centres[:, None] + noise)
+
+    truth = iqm(played(20_000))
+    trials = 1_200
+    covered = 0
+    for _ in range(trials):
+        seen = played(seeds)
+        low, high = statistics.interval(iqm(statistics.resampled(seen, rng, 400)), statistics.freedom(seen))
+        covered += low <= truth <= high
+    assert 0.93 <= covered / trials <= 0.97
+
+
+# Printed by benchmarks/rliable_agreement.py with rliable 1.2.0 in an environment of its own: the value, and the plain
+# bootstrap's interval from 20,000 replications (2,000 for the probability of improvement).
+RLIABLE = {
+    "median": (1.199310, 1.050, 1.377),
+    "IQM": (1.172927, 1.054, 1.289),
+    "mean": (1.516755, 1.329, 1.722),
+    "optimality gap": (0.178627, 0.143, 0.214),
+    "probability of improvement": (0.636000, 0.572, 0.700),
+}
+
+
+def test_numbers_agree_with_rliable(rng: np.random.Generator) -> None:
+    def scores(agent: int) -> list[np.ndarray]:
+        drawn = np.random.default_rng(agent)
+        return list((drawn.lognormal(drawn.normal(0, 1, 10), 0.4, (5, 10)) * (1 + 0.3 * agent)).T)
+
+    first, second = scores(0), scores(1)
+    measures = {"median": median, "IQM": iqm, "mean": mean, "optimality gap": optimality_gap}
+    drawn = statistics.resampled(first, rng, 10_000, fewer=0)
+    found = {name: (measure(first), *statistics.interval(measure(drawn))) for name, measure in measures.items()}
+    again = statistics.resampled(second, rng, 10_000, fewer=0)
+    wins = statistics.interval(probability_of_improvement(again, drawn))
+    found["probability of improvement"] = (probability_of_improvement(second, first), *wins)
+    for name, (value, low, high) in RLIABLE.items():
+        assert found[name][0] == pytest.approx(value, abs=1e-6)
+        assert found[name][1:] == pytest.approx((low, high), abs=0.04 * (high - low))
+    assert profile(first, np.array([0.5, 1.0, 2.0, 4.0])) == pytest.approx([0.84, 0.58, 0.2, 0.06])

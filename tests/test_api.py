@@ -1,0 +1,301 @@
+"""The public API: training, acting, saving, loading and evaluating from Python."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import multihorizon as mh
+from multihorizon.envs.environment import Step
+
+SMALL = {"warm_up_steps": 200, "replay_capacity": 2_000, "batch": 16}
+HORIZONS = mh.Horizons(np.array([0.5, 0.9]), np.array([0.4, 0.6]))
+
+
+class Corridor(gymnasium.Env[Any, Any]):
+    """A near prize of 1 to the left, a far prize of 9 to the right."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (7,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.steps = 2, 0
+        return self._seen(), {}
+
+    def step(self, action: Any) -> Any:
+        self.place += 1 if action else -1
+        self.steps += 1
+        ended = self.place in (0, 6)
+        reward = {0: 1.0, 6: 9.0}.get(self.place, 0.0)
+        return self._seen(), reward, ended, self.steps >= 30 and not ended, {}
+
+    def _seen(self) -> Any:
+        return np.eye(7, dtype=np.float32)[self.place]
+
+
+class JaxCorridor:
+    """The same on the device."""
+
+    actions, observation_shape, observation_dtype = 2, (7,), "float32"
+
+    def reset(self, key: Any) -> Any:
+        del key
+        return jnp.int32(2), jax.nn.one_hot(2, 7)
+
+    def step(self, key: Any, state: Any, action: Any) -> Any:
+        del key
+        place = state + jnp.where(action == 1, 1, -1)
+        reward = jnp.where(place == 0, 1.0, jnp.where(place == 6, 9.0, 0.0))
+        ended = (place == 0) | (place == 6)
+        return place, Step(jax.nn.one_hot(place, 7), reward, ended, jnp.zeros((), bool))
+
+
+class Linear(eqx.Module):
+    layer: eqx.nn.Linear
+
+    def __init__(self, key: Any, shape: tuple[int, ...]) -> None:
+        self.layer = eqx.nn.Linear(shape[0], 16, key=key)
+
+    def __call__(self, x: Any) -> Any:
+        return jax.nn.relu(self.layer(x))
+
+
+def small_agent(name: str = "hyper-rainbow", **settings: Any) -> mh.AgentConfig:
+    return mh.agent(name, **({"horizons": HORIZONS} | SMALL | settings))
+
+
+def trained(env: Any, out: Path | None = None, **given: Any) -> mh.Run:
+    options: dict[str, Any] = {"steps": 600, "training_steps": 300, "evaluation_steps": 0, "seeds": 2, "num_envs": 2}
+    return mh.train(small_agent(), env, out=out, **(options | given))
+
+
+@pytest.mark.parametrize("make", [Corridor, JaxCorridor])
+def test_an_own_environment_and_network_go_through_everything(make: Any, tmp_path: Path) -> None:
+    """Train, interrupt, resume, evaluate, save and load, on both collectors."""
+    env: Any = make if make is Corridor else make()
+    heard: list[Any] = []
+
+    def stop(rows: list[dict[str, Any]]) -> bool:
+        heard.append(rows)
+        return False
+
+    run = trained(env, tmp_path / "run", network=Linear, callback=stop)
+    assert len(heard) == 1
+    assert [row["seed"] for row in heard[0]] == [0, 1]
+    assert not run.finished
+    with pytest.raises(mh.InputError, match="your own"):
+        mh.load_run(tmp_path / "run")
+    with pytest.raises(mh.InputError, match="Linear, which is not stored"):
+        mh.load_run(tmp_path / "run", env=env).resume()
+    run = mh.load_run(tmp_path / "run", env=env, network=Linear).resume()
+    assert run.finished
+    assert [row["step"] for row in run.metrics] == [300, 300, 600, 600]
+    policy = run.policy(seed=1)
+    policy.save(tmp_path / "policy")
+    again = mh.load(tmp_path / "policy", env=env, network=Linear)
+    observations = np.eye(7, dtype=np.float32)
+    np.testing.assert_array_equal(policy.q_values(observations), again.q_values(observations))
+    returns = mh.evaluate(again, env, episodes=10, seed=3, max_steps=50)
+    assert len(returns) == 10
+    assert set(returns.values) <= {0.0, 1.0, 9.0}
+    under = mh.evaluate(again, env, episodes=200, hazard=mh.hazard.Dirac(0.7), max_steps=50)
+    assert under.lengths.mean() < 2.5  # e^{-0.7} is a half: a step or two
+    video = mh.watch(again, env, tmp_path / "episode.gif", max_steps=10)
+    assert video.path.stat().st_size > 1_000
+
+
+def test_a_saved_policy_loads_in_another_process(tmp_path: Path) -> None:
+    policy = trained("CartPole-v1", seeds=1).policy()
+    policy.save(tmp_path / "a folder")
+    print_values = "import sys, multihorizon as mh; print(mh.load(sys.argv[1]).q_values([.1, 0, 0, 0]).tolist())"
+    told = subprocess.run(
+        [sys.executable, "-c", print_values, str(tmp_path / "a folder")], capture_output=True, text=True, check=True
+    )
+    np.testing.assert_allclose(np.array(eval(told.stdout)), policy.q_values([0.1, 0, 0, 0]), rtol=1e-5)
+
+
+def test_a_policy_acts_by_its_weighted_horizons() -> None:
+    policy = trained("CartPole-v1", seeds=1).policy()
+    batch = np.random.default_rng(0).normal(size=(5, 4))
+    values = policy.q_values(batch)
+    assert values.shape == (5, 2, 2)
+    np.testing.assert_allclose(policy.q_values(batch[2]), values[2], rtol=1e-5)
+    np.testing.assert_array_equal(policy.act(batch), np.einsum("h,bha->ba", [0.4, 0.6], values).argmax(axis=1))
+    assert policy.act(batch[1]) == policy.act(batch)[1]
+    random = policy.act(np.zeros((1_000, 4)), epsilon=1.0, rng=np.random.default_rng(0))
+    assert 400 < np.sum(random) < 600
+    assert policy.discount(3) == pytest.approx(0.4 * 0.5**3 + 0.6 * 0.9**3)
+    assert policy.observation_shape == (4,)
+    with pytest.raises(mh.InputError, match=r"shape \[4\], or \[B, 4\] for a batch, got \[3\]"):
+        policy.act(np.zeros(3))
+
+
+def test_rewards_are_not_clipped_outside_atari() -> None:
+    assert not small_agent().resolved(Corridor).agent.clip_rewards
+    assert not small_agent().resolved("minatar/breakout").agent.clip_rewards
+    assert small_agent().resolved("atari/Pong").agent.clip_rewards
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("replay_capacity", 1_000_000),  # the preset's own, and still the user's word
+        ("warm_up_steps", 77),
+        ("target_period_steps", 78),
+        ("epsilon", mh.Epsilon(final=0.3)),
+        ("optimiser", mh.Adam(1e-2, 1e-2)),
+        ("clip_rewards", True),
+        ("batch", 8),
+        ("loss", mh.Categorical(21, 5.0)),
+        ("compute_dtype", "bfloat16"),
+        ("n_steps", 2),
+        ("horizons", HORIZONS),
+        ("acting", mh.Acting.LARGEST_GAMMA),
+        ("priority", mh.Priority.UNIFORM),
+        ("bootstrap", mh.Bootstrap.ACTING),
+        ("double_q", True),
+        ("update_period_steps", 3),
+    ],
+)
+@pytest.mark.parametrize("env", ["CartPole-v1", "foraging", "minatar/breakout", "atari/Pong"])
+def test_what_the_user_sets_wins(env: str, name: str, value: Any) -> None:
+    resolution = mh.agent("rainbow", **{name: value}).resolved(env)
+    assert getattr(resolution.agent, name) == value
+    assert resolution.origins[name] == "user"
+
+
+def test_an_environment_fills_in_what_is_open() -> None:
+    resolution = mh.agent("dqn").resolved("foraging")
+    assert resolution.origins["optimiser"] == "environment"
+    assert resolution.origins["n_steps"] == "preset"
+    assert isinstance(resolution.agent.optimiser, mh.Adam)
+    kept = mh.agent("dqn", **{"optimiser.learning_rate": 3e-4}).resolved("foraging").agent.optimiser
+    assert isinstance(kept, mh.RmsProp)
+    assert kept.learning_rate == 3e-4
+    assert "learning_rate" in str(resolution)
+
+
+def test_an_optimiser_given_by_dataclasses_replace_is_kept() -> None:
+    from dataclasses import replace
+
+    agent = replace(mh.agent("rainbow"), optimiser=mh.Adam(1e-2, 1e-2))
+    assert agent.resolved("CartPole-v1").agent.optimiser == mh.Adam(1e-2, 1e-2)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: mh.agent("rainbo"), "did you mean 'rainbow'"),
+        (lambda: mh.agent("rainbow", n_step=2), "unknown setting 'n_step' \\(did you mean 'n_steps'"),
+        (lambda: mh.agent("rainbow", learning_rate=1e-3), "set optimiser.learning_rate"),
+        (lambda: mh.agent("rainbow", horizons=mh.discount.hyperbolic(0.1)), "horizons must be Horizons"),
+        (lambda: mh.agent("rainbow", optimiser=__import__("optax").adam(1e-3)), "mh.Adam"),
+        (lambda: mh.agent("rainbow", acting="weigted"), "WEIGHTED"),
+        (lambda: mh.train("rainbow", Corridor()), "hand in a function that makes one"),
+        (lambda: mh.train("rainbow", gymnasium.make("Pendulum-v1")), "only discrete actions are supported"),
+        (lambda: mh.train("rainbow", 3), "is not an environment"),
+        (lambda: mh.train("rainbow", "CartPole-v1", network=3), "a network must be a function"),
+        (lambda: mh.train("rainbow", "CartPole-v1", network=mh.ConvTorso(((8, 3, 1),), 8)), "takes images"),
+        (lambda: mh.train("rainbow", "CartPole-v1", steps=10), "steps must be more than the 1,000 steps"),
+        (lambda: mh.train("rainbow", "CartPole-v1", num_envs=0), "num_envs must be a whole number"),
+        (lambda: mh.load("nowhere"), "holds neither a policy"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(wrong: Any, said: str) -> None:
+    with pytest.raises(mh.InputError, match=said) as caught:
+        wrong()
+    assert "\n" not in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+def test_choices_may_be_given_by_name() -> None:
+    agent = mh.agent("rainbow", acting="weighted", priority="uniform", horizons=0.9)
+    assert agent.acting is mh.Acting.WEIGHTED
+    assert agent.horizons == mh.single(0.9)
+
+
+def test_a_policy_refuses_another_environment_or_network(tmp_path: Path) -> None:
+    policy = trained("CartPole-v1", seeds=1).policy()
+    folder = policy.save(tmp_path / "policy")
+    with pytest.raises(mh.InputError, match=r"observations \[4\] and 2 actions.*observations \[7\] and 2 actions"):
+        mh.load(folder, env=Corridor)
+    with pytest.raises(
+        mh.InputError, match=r"another network: heads.weight has shape \(208, 128\) there, and \(208, 16\) here"
+    ):
+        mh.load(folder, network=Linear)
+    with pytest.raises(mh.InputError, match=r"observations \[4\] and 2 actions"):
+        mh.evaluate(policy, "foraging", episodes=1)
+
+
+def test_a_callback_that_raises_keeps_the_run(tmp_path: Path) -> None:
+    def fails(rows: Any) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(mh.InputError, match="the callback raised KeyError: 'mine'; the run is kept in"):
+        trained("CartPole-v1", tmp_path / "run", callback=fails)
+    run = mh.load_run(tmp_path / "run")
+    assert len(run.metrics) == 2
+
+
+def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:
+    run = trained("CartPole-v1", tmp_path / "run")
+    assert run.finished
+    longer = mh.load_run(tmp_path / "run").resume(steps=1_200)
+    assert longer.finished
+    assert [row["step"] for row in longer.metrics if row["seed"] == 0] == [300, 600, 900, 1_200]
+    with pytest.raises(mh.InputError, match="steps must be at least the 1,200"):
+        longer.resume(steps=900)
+    with pytest.raises(mh.InputError, match="n_steps cannot be changed"):
+        longer.resume(n_steps=3)
+
+
+def test_metrics_are_a_table() -> None:
+    rows = trained("CartPole-v1").metrics
+    assert {tuple(row) for row in rows} == {tuple(rows[0])}
+    assert len(rows[-1]["losses_by_horizon"]) == 2
+
+
+def test_returns_have_an_interval() -> None:
+    returns = mh.Returns(np.arange(10.0), np.full(10, 7))
+    low, high = returns.interval
+    assert (low, high) == pytest.approx((2.334, 6.666), abs=1e-3)  # 4.5 ± 2.262 · 3.0277 / √10
+    assert "mean 4.5" in repr(returns)
+
+
+def test_evaluation_in_another_environment(tmp_path: Path) -> None:
+    class Paid(JaxCorridor):
+        def step(self, key: Any, state: Any, action: Any) -> Any:
+            state, step = super().step(key, state, action)
+            return state, step._replace(reward=step.reward + 100.0)
+
+    rows = trained(JaxCorridor(), eval_env=Paid(), evaluation_steps=50).metrics
+    assert min(row["evaluation_return"] for row in rows) >= 100
+    assert max(row["return"] for row in rows) <= 9
+    with pytest.raises(mh.InputError, match="eval_env must have the 2 actions"):
+        trained(JaxCorridor(), eval_env="foraging")
+
+
+def test_importing_is_quick_and_loads_no_jax() -> None:
+    check = "import sys, time; t = time.perf_counter(); import multihorizon; d = time.perf_counter() - t; "
+    told = subprocess.run(
+        [sys.executable, "-c", check + "print(d < 0.2, 'jax' in sys.modules, 'matplotlib' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.split() == ["True", "False", "False"]
+
+
+def test_every_public_name_can_be_imported() -> None:
+    for name in mh.__all__:
+        assert getattr(mh, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        _ = mh.trian  # type: ignore[attr-defined]
