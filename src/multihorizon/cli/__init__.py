@@ -23,6 +23,7 @@ from multihorizon.cli import (
     train,
     watch,
 )
+from multihorizon.cli.signals import Caught, stopping
 from multihorizon.errors import InputError, one_of
 
 COMMANDS = {
@@ -86,6 +87,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without γ shows a question mark
+    with stopping() as caught:
+        return _guarded(arguments, caught)
+
+
+def _guarded(arguments: list[str], caught: Caught) -> int:
     try:
         _run(arguments)
         return 0
@@ -94,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt as stopped:
         print(": ".join(("multihorizon", "interrupted", *map(str, stopped.args))), file=sys.stderr)
-        return 130
+        return caught.status
     except Exception as problem:
         line = _for_people(problem)
         if line is None:

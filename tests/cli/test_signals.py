@@ -1,0 +1,35 @@
+"""Ctrl-C and SIGTERM: a checkpoint, one line, the right exit status."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+LINE = "train dqn --env foraging --steps 2000000 --training-steps 300 --evaluation-steps 0 --set warm_up_steps=300"
+
+
+def started(out: Path) -> "subprocess.Popen[str]":
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    words = [sys.executable, "-m", "multihorizon", *LINE.split(), "--out", str(out)]
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 90
+    while not (out / "weights-latest.npz").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return process
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_first_signal_writes_a_checkpoint_and_says_where_to_resume(
+    number: signal.Signals, status: int, tmp_path: Path
+) -> None:
+    process = started(tmp_path / "run")
+    process.send_signal(number)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert "Traceback" not in told
+    assert "continues after iteration" in told.strip().splitlines()[-1]
+    assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
