@@ -24,7 +24,7 @@ import numpy as np
 
 from multihorizon.agents.acting import Epsilon
 from multihorizon.agents.presets import preset
-from multihorizon.experiments.experiment import Experiment, Run
+from multihorizon.experiments.experiment import Experiment, ExperimentRun
 from multihorizon.files import write_json
 from multihorizon.training.records import read_metrics
 
@@ -36,7 +36,7 @@ EXPERIMENT = Experiment(
     title="A sweep to be killed",
     about="Three agents in two small worlds, three seeds, a few hundred updates.",
     runs=[
-        Run(
+        ExperimentRun(
             preset(agent),
             environment,
             seeds=3,

@@ -1,7 +1,7 @@
 """Write metrics to a CSV file and to TensorBoard, and stop training early with a callback.
 
 The CSV file and the TensorBoard events are in the run's folder: `tensorboard --logdir runs` shows them.
-Usage: python examples/loggers.py [OUT]
+Usage: python examples/loggers.py [NEW_FOLDER]
 """
 
 import csv

@@ -22,10 +22,11 @@ for discount in (mh.discount.from_function(stretched), mh.discount.from_prior(be
     for heads in (1, 2, 4):
         horizons = mh.minimax_grid(discount, heads=heads, gamma_max=0.995, t_max=T_MAX)
         error = horizons.fit(discount, T_MAX).max_error
-        print(f"{discount}: {heads} heads, largest error {error:.4f}")
+        print(f"{discount}: {heads} head{'s' if heads > 1 else ''}, largest error {error:.4f}")
 
-agent = mh.agent("hyper-dqn", horizons=horizons, warm_up_steps=500)
-policy = mh.train(agent, "foraging", steps=1_000, training_steps=1_000).policy()
+agent = mh.agent("hyper-dqn", horizons=horizons)
+# mh.train(agent, env) now learns one Q per discount factor and acts by their weighted sum.
+print(agent.horizons)
 print("step   wanted   acted by")
 for t in (0, 1, 10, 100):
-    print(f"{t:4}   {discount(t):.4f}   {policy.discount(t):.4f}")
+    print(f"{t:4}   {discount(t):.4f}   {agent.horizons.discount(t):.4f}")

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 import multihorizon as mh
-from multihorizon.envs.environment import Step
 
 LAST = 6
 
@@ -31,7 +30,9 @@ class Savings:
         cashes_in = (action == 1) | (state == LAST)
         reward = jnp.where(cashes_in, 1.0 + state, 0.0)
         state = jnp.minimum(state + 1, LAST)
-        return state, Step(jax.nn.one_hot(state, LAST + 1), reward, terminated=cashes_in, truncated=jnp.bool_(False))
+        return state, mh.envs.Step(
+            jax.nn.one_hot(state, LAST + 1), reward, terminated=cashes_in, truncated=jnp.bool_(False)
+        )
 
 
 horizons = mh.Horizons(gammas=[0.6, 0.95], weights=[0.5, 0.5])

@@ -5,6 +5,7 @@ shows the learned Q of each head and the exact values. Usage: python examples/q_
 """
 
 import sys
+from pathlib import Path
 
 import matplotlib as mpl
 
@@ -38,6 +39,7 @@ for path in range(1, PATHS + 1):
     axes.plot(horizons, values[:, path - 1], "o", color=line.get_color())
 axes.set(xscale="log", xlabel="effective horizon 1 / (1 - γ), steps", ylabel="Q (line: exact, dots: learned)")
 axes.legend()
-out = sys.argv[1] if len(sys.argv) > 1 else "q_per_horizon.png"
+out = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/q_per_horizon.png")
+out.parent.mkdir(parents=True, exist_ok=True)
 figure.savefig(out, dpi=150, bbox_inches="tight")
 print("wrote", out)

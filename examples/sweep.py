@@ -8,18 +8,17 @@ import tempfile
 from pathlib import Path
 
 import multihorizon as mh
-from multihorizon.experiments.experiment import Experiment, Run
 
 SIZE = {"seeds": 2, "steps": 2_000, "training_steps": 1_000, "evaluation_steps": 500}
 
 
 def run(name, gamma):
     """Returns a run of an agent with one discount factor."""
-    agent = mh.agent("dqn", horizons=mh.single(gamma), warm_up_steps=500).with_settings(name=name)
-    return Run(agent, "CartPole-v1", wanted=mh.discount.exponential(gamma), **SIZE)
+    agent = mh.agent("dqn", name=name, horizons=gamma, warm_up_steps=500)
+    return mh.ExperimentRun(agent, "CartPole-v1", wanted=mh.discount.exponential(gamma), **SIZE)
 
 
-experiment = Experiment(
+experiment = mh.Experiment(
     name="patience",
     title="Does patience pay in CartPole?",
     about="A short and a long horizon: discount factors of 0.6 and 0.99.",

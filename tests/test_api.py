@@ -239,7 +239,7 @@ def test_a_callback_that_raises_keeps_the_run(tmp_path: Path) -> None:
     def fails(rows: Any) -> None:
         raise KeyError("mine")
 
-    with pytest.raises(mh.InputError, match="the callback raised KeyError: 'mine'; the run is kept in"):
+    with pytest.raises(mh.InputError, match="the callback raised KeyError: 'mine'; what was trained is in"):
         trained("CartPole-v1", tmp_path / "run", callback=fails)
     run = mh.load_run(tmp_path / "run")
     assert len(run.metrics) == 2

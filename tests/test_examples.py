@@ -18,7 +18,7 @@ FACTS = {
     "own_network.py": r"without the network: .*Residual[\s\S]*the same Q-values: True",
     "own_discount.py": r"stretched: 4 heads, largest error 0\.00[\s\S]*100   0\.2549   0\.25",
     "evaluation_under_hazard.py": r"γ = 0.7 +Exponential\(k=1.0\) +2\.00[\s\S]*γ = 0.95 +none +9\.00",
-    "q_per_horizon.py": r"γ = 0.5: path 1 is best[\s\S]*γ = 0.99: path 5 is best[\s\S]*wrote q_per_horizon.png",
+    "q_per_horizon.py": r"γ = 0.5: path 1 is best[\s\S]*γ = 0.99: path 5 is best[\s\S]*wrote runs/q_per_horizon.png",
     "seeds_and_intervals.py": r"seed 2: mean return[\s\S]*over 3 seeds: mean return",
     "sweep.py": r"short: done[\s\S]*long: done[\s\S]*report with \d+ files: .*index\.html",
     "loggers.py": r"not finished[\s\S]*return/evaluation/seed-0[\s\S]*TensorBoard: events",

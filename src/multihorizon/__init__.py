@@ -24,6 +24,7 @@ _NAMES = {
     "multihorizon.training.policy": ("Policy",),
     "multihorizon.training.progress": ("Printed", "Silent"),
     "multihorizon.api": ("report", "sweep", "watch"),
+    "multihorizon.experiments.experiment": ("Experiment", "ExperimentRun"),
 }
 _MODULES = {
     "discount": "multihorizon.discounting.discount",

@@ -26,6 +26,8 @@ from multihorizon.discounting import minimax_grid as minimax_grid
 from multihorizon.discounting import paper_grid as paper_grid
 from multihorizon.discounting import single as single
 from multihorizon.errors import InputError as InputError
+from multihorizon.experiments.experiment import Experiment as Experiment
+from multihorizon.experiments.experiment import ExperimentRun as ExperimentRun
 from multihorizon.training import loggers as loggers
 from multihorizon.training.episodes import Returns as Returns
 from multihorizon.training.episodes import evaluate as evaluate

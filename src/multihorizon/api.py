@@ -39,7 +39,7 @@ def watch(
     Args:
         policy: A trained policy.
         env: The environment, as for `multihorizon.train`; by default the one it was trained in, if that has a name.
-        out: An .mp4 or .gif file. An .mp4 needs ffmpeg: `pip install 'multihorizon[video]'`.
+        out: An .mp4 or .gif file. An .mp4 needs `pip install imageio-ffmpeg`.
         seed: Fixes the episode.
         max_steps: The most steps that are shown.
         fps: Agent steps shown in a second; by default the environment's own frame rate, or 15.

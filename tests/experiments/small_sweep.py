@@ -3,7 +3,7 @@
 from multihorizon.agents.acting import Epsilon
 from multihorizon.agents.presets import preset
 from multihorizon.discounting import discount
-from multihorizon.experiments.experiment import Experiment, Run
+from multihorizon.experiments.experiment import Experiment, ExperimentRun
 
 SETTINGS = {"warm_up_steps": 100, "replay_capacity": 400, "epsilon": Epsilon(decay_steps=300)}
 SIZE = {"seeds": 3, "steps": 800, "training_steps": 40}
@@ -13,7 +13,7 @@ EXPERIMENT = Experiment(
     title="One agent in two worlds",
     about="To be killed.",
     runs=[  # which differ in how they are judged alone, so that their programs are compiled once
-        Run(AGENT, "foraging/hazard", wanted=WANTED, settings=SETTINGS, evaluation_steps=20, **SIZE),
-        Run(AGENT, "foraging", wanted=WANTED, settings=SETTINGS, **SIZE),
+        ExperimentRun(AGENT, "foraging/hazard", wanted=WANTED, settings=SETTINGS, evaluation_steps=20, **SIZE),
+        ExperimentRun(AGENT, "foraging", wanted=WANTED, settings=SETTINGS, **SIZE),
     ],
 )

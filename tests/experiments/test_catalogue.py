@@ -15,7 +15,7 @@ from multihorizon.discounting import discount
 from multihorizon.envs.atari import GAMES
 from multihorizon.errors import InputError
 from multihorizon.experiments.catalogue import CATALOGUE, NINETEEN_GAMES, experiment
-from multihorizon.experiments.experiment import Experiment, Run
+from multihorizon.experiments.experiment import Experiment, ExperimentRun
 from multihorizon.training.configuration import plain, restored
 
 
@@ -74,7 +74,7 @@ def test_each_grid_is_nearer_to_what_is_wanted_than_the_papers() -> None:
 
 
 def test_an_experiment_of_ones_own_is_checked() -> None:
-    run = Run(preset("dqn"), "foraging", wanted=discount.exponential(0.99))
+    run = ExperimentRun(preset("dqn"), "foraging", wanted=discount.exponential(0.99))
     with pytest.raises(ValueError, match="share the folder foraging/dqn; give their agents different names"):
         Experiment("mine", "", "", [run, run])
     with pytest.raises(ValueError, match=r"unknown label 'dnq' \(did you mean 'dqn'\?\)"):
@@ -103,4 +103,4 @@ def test_what_an_experiment_is_about_holds_at_any_size(name: str) -> None:
 )
 def test_a_run_of_ones_own_is_checked(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Run(**{"agent": preset("dqn"), "environment": "foraging"} | given).configuration()
+        ExperimentRun(**{"agent": preset("dqn"), "environment": "foraging"} | given).configuration()

@@ -15,7 +15,7 @@ from disturbed import assert_same, command, lines, words
 from small_sweep import AGENT, EXPERIMENT
 
 from multihorizon.cli import main
-from multihorizon.experiments.experiment import Run
+from multihorizon.experiments.experiment import ExperimentRun
 from multihorizon.experiments.sweep import Speed, State, Status, plan, train
 from multihorizon.training.configuration import difference
 from multihorizon.training.iterations import Progress
@@ -68,9 +68,9 @@ def test_killed_at_random_moments_it_ends_the_same(undisturbed: Path, tmp_path: 
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.py").write_text(
         "from dataclasses import replace\n"
-        "from multihorizon.experiments.experiment import Run\n"
+        "from multihorizon.experiments.experiment import ExperimentRun\n"
         "from small_sweep import AGENT, EXPERIMENT\n"
-        "huge = Run(replace(AGENT, name='huge'), 'foraging', settings={'replay_capacity': 10**12})\n"
+        "huge = ExperimentRun(replace(AGENT, name='huge'), 'foraging', settings={'replay_capacity': 10**12})\n"
         "EXPERIMENT = replace(EXPERIMENT, runs=[huge, EXPERIMENT.runs[1]])\n"
     )
     line = f"sweep {tmp_path}/mine.py --out {tmp_path}/out --checkpoint-minutes 0 --json"
@@ -125,7 +125,7 @@ def test_what_is_judged_under_hazard_is_learned_without_it(undisturbed: Path) ->
 
 
 def test_an_experiment_grows_but_what_is_begun_stays(undisturbed: Path) -> None:
-    more = Run(replace(AGENT, name="more"), "foraging", seeds=1)
+    more = ExperimentRun(replace(AGENT, name="more"), "foraging", seeds=1)
     planned = plan(replace(EXPERIMENT, runs=[more, *EXPERIMENT.runs]), undisturbed, 5.0)
     assert [one.finished for one in planned] == [False, True, True]
     with pytest.raises(ValueError, match="holds runs that small does not have: foraging/dqn; give small with them"):

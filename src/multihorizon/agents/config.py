@@ -27,7 +27,8 @@ class AgentConfig:
 
     Args:
         name: Label of the agent in files and figures.
-        horizons: Discount factors γ, one head each, and the weights of the discount to act by.
+        horizons: Discount factors γ, one head each, and the weights of the discount to act by. `mh.agent` also accepts
+            one γ, as in `horizons=0.9`.
         acting: Values that choose the action: a rule, or the γ of one head.
         loss: Meaning of a head's output, and its loss: `Huber` or `Categorical`.
         optimiser: `Adam` or `RmsProp`.
@@ -135,6 +136,10 @@ def _check_name(name: str) -> None:
     owners = {part: owner for kind, owner in kinds.items() for part in parts_of(kind)}
     if name in owners:
         raise InputError(f"{name} is a part of {owners[name]}; set {owners[name]}.{name}")
+    if name in ("gamma", "gammas"):
+        raise InputError(
+            f"{name} is set by horizons: horizons=0.9 for one γ, horizons=mh.minimax_grid(...) for several"
+        )
     one_of("setting", name, names)
 
 
@@ -196,7 +201,9 @@ class Resolution:
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return "\n".join(f"{name} = {getattr(self.agent, name)!r}  ({self.origins[name]})" for name in setting_names())
+        values = {name: getattr(self.agent, name) for name in setting_names()}
+        shown = {name: value.name.lower() if isinstance(value, Enum) else value for name, value in values.items()}
+        return "\n".join(f"{name} = {value}  ({self.origins[name]})" for name, value in shown.items())
 
 
 def resolve(agent: AgentConfig, defaults: Mapping[str, Any]) -> Resolution:

@@ -104,9 +104,7 @@ class OwnNetwork:
 
     def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
         del key, shape
-        raise InputError(
-            f"this run's network is your own, {self.name}, which is not stored with it: hand it in again with network="
-        )
+        raise InputError(f"the network is your own, {self.name}, which is not stored: hand it in again with network=")
 
 
 class _Function(eqx.Module):

@@ -25,7 +25,7 @@ class Adam:
     """
 
     learning_rate: float
-    epsilon: float
+    epsilon: float = 1e-8
     epsilon_hat: bool = False
 
     def __post_init__(self) -> None:
@@ -66,8 +66,8 @@ class RmsProp:
     """
 
     learning_rate: float
-    decay: float
-    epsilon: float
+    decay: float = 0.95
+    epsilon: float = 1e-5
     initial_square: float = 0.0
 
     def __post_init__(self) -> None:

@@ -69,7 +69,7 @@ def preset(name: str) -> AgentConfig:
     return PRESETS[one_of("agent", name, PRESETS)]
 
 
-def agent(name: str, **settings: Any) -> AgentConfig:
+def agent(name: str, /, **settings: Any) -> AgentConfig:
     """Returns one of the paper's agents, with settings of your own.
 
     Args:

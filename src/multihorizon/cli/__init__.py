@@ -126,12 +126,13 @@ def _run(arguments: list[str]) -> None:
 
 # Arguments of the library's functions whose flags have other names.
 FLAGS = {"num_envs": "envs", "num_evaluation_envs": "evaluation-envs", "max_steps": "steps"}
-ARGUMENTS = "steps|seeds?|episodes|fps|training_steps|evaluation_steps|checkpoint_minutes"
+ARGUMENTS = "steps|seeds?|episodes|fps|training_steps|evaluation_steps|checkpoint_minutes|gpu_share|cpus"
 
 
 def _with_flags(message: str) -> str:
     """A message of the library's, with flags in place of its arguments."""
     words = "|".join([*FLAGS, ARGUMENTS])
+    message = re.sub(r"choose an(other|\s?empty) folder$", r"choose an\1 folder with --out", message)
     message = re.sub(r"hand it in (again )?with (env|network)=", r"train, evaluate and resume it from Python", message)
     return re.sub(rf"^({words})(?= (must|cannot))", lambda m: "--" + FLAGS.get(m[1], m[1]).replace("_", "-"), message)
 

@@ -67,7 +67,7 @@ class _Run:
 
     def goes_on(self, progress: "Progress") -> str:
         now = time.monotonic()
-        doing = "evaluating" if progress.evaluated else "wandering" if progress.loss is None else "learning"
+        doing = "evaluating" if progress.evaluated else "warming up" if progress.loss is None else "learning"
         speed = f", {progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
         if doing not in self._told:  # its programs were compiled until now, whose time is no speed
             self._told.add(doing)

@@ -1,1 +1,21 @@
-"""Worlds to act in. Import each from its own file: what needs JAX does not burden what does not."""
+"""Environments, on the device and on the host. Own JAX environments implement `Environment` and return `Step`."""
+
+from typing import Any
+
+_HOMES = {
+    "Environment": "environment",
+    "Foraging": "foraging",
+    "GymnasiumHazard": "gymnasium_hazard",
+    "Hazard": "hazard",
+    "Pathworld": "pathworld",
+    "Step": "environment",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports public names when they are first used: some need JAX, and some must not."""
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'multihorizon.envs' has no attribute {name!r}")
+    return getattr(import_module(f"multihorizon.envs.{_HOMES[name]}"), name)

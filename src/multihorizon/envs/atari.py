@@ -77,7 +77,7 @@ class Atari:
             from ale_py import ALEInterface, LoggerMode
             from ale_py.vector_env import AtariVectorEnv
         except ImportError:
-            raise InputError("Atari needs ale-py: pip install 'multihorizon[atari]'") from None
+            raise InputError("Atari needs ale-py: pip install ale-py") from None
         ALEInterface.setLoggerMode(LoggerMode.Error)
         self.count, self.most_steps = count, max_episode_frames // FRAMES_PER_STEP
         self.frame_shape = (210, 160, 3) if in_colour else (84, 84, 1)  # colour is for people to look at

@@ -73,9 +73,22 @@ class Gymnax:
         return state, observation
 
     def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]:
-        """`step_env` does not reset by itself, and so hands out the last observation of an episode."""
+        """`step_env` does not reset by itself, and so returns the last observation of an episode.
+
+        Versions differ in what they return: (observation, state, reward, done, info), where `done` covers the time
+        limit, or terminated and truncated apart.
+        """
         move = getattr(self.environment, "step_env", self.environment.step)
-        observation, state, reward, done, *_ = move(key, state, action, self.params)
-        limit, time = getattr(self.params, "max_steps_in_episode", None), getattr(state, "time", None)
-        truncated = jnp.zeros((), bool) if limit is None or time is None else done & (time >= limit)
-        return state, Step(observation, jnp.asarray(reward, jnp.float32), done & ~truncated, truncated)
+        observation, state, reward, *ends, _ = move(key, state, action, self.params)
+        terminated = jnp.asarray(ends[0], bool)
+        truncated = jnp.asarray(ends[1], bool) if len(ends) > 1 else self._truncated(state)
+        return state, Step(observation, jnp.asarray(reward, jnp.float32), terminated & ~truncated, truncated)
+
+    def _truncated(self, state: Any) -> Any:
+        """Whether an episode has reached its time limit."""
+        if hasattr(self.environment, "is_truncated"):
+            return jnp.asarray(self.environment.is_truncated(state, self.params), bool)
+        for limit, time in (("max_steps_in_episode", "time"), ("max_timesteps", "timestep")):  # gymnax, Craftax
+            if hasattr(self.params, limit) and hasattr(state, time):
+                return jnp.asarray(getattr(state, time) >= getattr(self.params, limit))
+        return jnp.zeros((), bool)

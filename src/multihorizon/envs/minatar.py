@@ -30,7 +30,7 @@ class MinAtar:
         try:
             module = importlib.import_module(f"pgx.minatar.{self.game}")
         except ImportError:
-            raise InputError("MinAtar needs pgx: pip install 'multihorizon[minatar]'") from None
+            raise InputError("MinAtar needs pgx: pip install pgx") from None
         made = getattr(module, "MinAtar" + self.game.title().replace("_", ""))
         return made(use_minimal_action_set=True, sticky_action_prob=self.sticky_action_probability)
 

@@ -12,7 +12,7 @@ from multihorizon.discounting import Horizons, discount, gauss_grid, hazard, min
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs import atari, foraging, pathworld
 from multihorizon.errors import one_of
-from multihorizon.experiments.experiment import Experiment, Run
+from multihorizon.experiments.experiment import Experiment, ExperimentRun
 
 K, GAMMA = 0.01, 0.99  # what the paper's Atari agents are asked to act by
 HYPERBOLIC, EXPONENTIAL = discount.hyperbolic(K), discount.exponential(GAMMA)
@@ -28,13 +28,13 @@ SMALL_GAMES = ("breakout", "asterix", "space_invaders")
 SMALL = {"seeds": 10, "steps": 300_000, "training_steps": 15_000, "evaluation_steps": 5_000, "environments": 8}
 
 
-def _run(name: str, environment: str, **given: Any) -> Run:
+def _run(name: str, environment: str, **given: Any) -> ExperimentRun:
     """A preset."""
     wanted = HYPERBOLIC if name.startswith("hyper-") else EXPONENTIAL
-    return Run(preset(name), environment, wanted=wanted, **given)
+    return ExperimentRun(preset(name), environment, wanted=wanted, **given)
 
 
-def _on_atari(names: Sequence[str], games: Sequence[str]) -> list[Run]:
+def _on_atari(names: Sequence[str], games: Sequence[str]) -> list[ExperimentRun]:
     return [_run(name, f"atari/{game}") for game in games for name in names]
 
 
@@ -47,9 +47,11 @@ def pathworld_agents() -> Experiment:
     prior = pathworld.HAZARD
     gammas = (0.975, 0.95, 0.9, 0.99, 0.75)
     hyperbolic = _named("hyperbolic", "hyper-dqn", paper_grid(prior, heads, gamma_max=gamma_max))
-    runs = [Run(hyperbolic, world, wanted=discount.from_prior(prior, f"hyperbolic(k={prior.k:g})"))]
+    runs = [ExperimentRun(hyperbolic, world, wanted=discount.from_prior(prior, f"hyperbolic(k={prior.k:g})"))]
     for gamma in gammas:
-        runs.append(Run(_named(f"gamma-{gamma:g}", "dqn", single(gamma)), world, wanted=discount.exponential(gamma)))
+        runs.append(
+            ExperimentRun(_named(f"gamma-{gamma:g}", "dqn", single(gamma)), world, wanted=discount.exponential(gamma))
+        )
     return Experiment(
         name="pathworld",
         title="Pathworld, by networks",
@@ -83,7 +85,7 @@ def auxiliary() -> Experiment:
     )
 
 
-def _ablation(name: str, title: str, about: str, runs: list[Run]) -> Experiment:
+def _ablation(name: str, title: str, about: str, runs: list[ExperimentRun]) -> Experiment:
     pairs = [(base, f"multi-{base}") for base in ABLATION]
     return Experiment(name, title, about, runs, pairs, panels=pairs)
 
@@ -105,7 +107,11 @@ def priority() -> Experiment:
     runs = [
         run
         for game in games
-        for run in (_run("rainbow", game), _run("multi-rainbow", game), Run(largest, game, wanted=EXPONENTIAL))
+        for run in (
+            _run("rainbow", game),
+            _run("multi-rainbow", game),
+            ExperimentRun(largest, game, wanted=EXPONENTIAL),
+        )
     ]
     return Experiment(
         name="priority",
@@ -124,7 +130,7 @@ def priority() -> Experiment:
 HEADS, GAMMA_MAX, SUPPORT = 10, 0.997, 30.0
 
 
-def _grids(environment: str, prior: Prior, gamma_max: float, t_max: int, **given: Any) -> list[Run]:
+def _grids(environment: str, prior: Prior, gamma_max: float, t_max: int, **given: Any) -> list[ExperimentRun]:
     wanted = discount.from_prior(prior, f"hyperbolic(k={prior.mean:g})")
     made = {
         "paper": paper_grid(prior, HEADS, gamma_max=GAMMA),
@@ -132,7 +138,7 @@ def _grids(environment: str, prior: Prior, gamma_max: float, t_max: int, **given
         "minimax": minimax_grid(wanted, HEADS, gamma_max=gamma_max, t_max=t_max),
     }
     agents = [_named(f"hyper-rainbow-{name}", "hyper-rainbow", horizons) for name, horizons in made.items()]
-    return [Run(agent, environment, wanted=wanted, **given) for agent in agents]
+    return [ExperimentRun(agent, environment, wanted=wanted, **given) for agent in agents]
 
 
 GRID_PAIRS = [("hyper-rainbow-paper", f"hyper-rainbow-{grid}") for grid in ("gauss", "minimax")]
@@ -175,11 +181,11 @@ def hazard_priors() -> Experiment:
     gamma = math.exp(-true.mean)
     known = _named("rainbow-known-hazard", "rainbow", single(gamma))
     beliefs = {"matched": true.k, "too-safe": true.k / 10, "too-afraid": true.k * 10}
-    runs = [_run("rainbow", world, seeds=10), Run(known, world, 10, discount.exponential(gamma))]
+    runs = [_run("rainbow", world, seeds=10), ExperimentRun(known, world, 10, discount.exponential(gamma))]
     for belief, k in beliefs.items():
         horizons = paper_grid(hazard.Exponential(k), HEADS, gamma_max=GAMMA)
         agent = _named(f"hyper-rainbow-{belief}", "hyper-rainbow", horizons)
-        runs.append(Run(agent, world, 10, discount.hyperbolic(k)))
+        runs.append(ExperimentRun(agent, world, 10, discount.hyperbolic(k)))
     return Experiment(
         name="hazard",
         title="Matched and mismatched beliefs about risk",

@@ -18,7 +18,7 @@ TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # steps at which a discoun
 
 
 @dataclass(frozen=True)
-class Run:
+class ExperimentRun:
     """An agent in an environment, several seeds side by side. `settings` take the place of the agent's once it is
     adapted to the environment; what is None is as suits the environment. `wanted` is the discount that the agent was
     asked to act by, which may not be what its horizons add up to."""
@@ -81,7 +81,7 @@ class Experiment:
     name: str
     title: str
     about: str
-    runs: Sequence[Run]
+    runs: Sequence[ExperimentRun]
     pairs: Sequence[tuple[str, str]] = ()
     panels: Sequence[tuple[str, str]] = ()
 

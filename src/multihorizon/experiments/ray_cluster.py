@@ -44,7 +44,7 @@ def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int
     try:
         ray = importlib.import_module("ray")
     except ImportError:
-        raise InputError("a sweep on Ray needs it: pip install 'multihorizon[ray]'") from None
+        raise InputError("a sweep on Ray needs it: pip install ray") from None
     _connect(ray, address)
     try:
         asked = _asked(ray, device, gpu_share, cpus)
@@ -62,11 +62,11 @@ def _connect(ray: Any, address: str) -> None:
     if address == "local":
         ray.init(address="local", include_dashboard=False, **quiet)
         return
-    advice = "start one with: ray start --head, or give --ray alone for a cluster on this machine"
+    advice = "start one with: ray start --head, or leave out the address for a cluster on this machine"
     if address != "auto":
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit() or "/" in host:
-            raise InputError(f"--ray takes HOST:PORT of the cluster's head, or auto, got '{address}'")
+            raise InputError(f"the address must be HOST:PORT of the cluster's head, or auto, got '{address}'")
         try:
             socket.create_connection((host, int(port)), SECONDS_TO_ANSWER).close()
         except (OSError, OverflowError) as problem:
@@ -98,12 +98,12 @@ def _asked(ray: Any, device: str | None, gpu_share: float | None, cpus: int | No
     most = {name: max((node.get(name, 0.0) for node in nodes), default=0.0) for name in ("CPU", "GPU")}
     share = 1.0 if gpu_share is None else gpu_share
     if not 0 < share <= 1:
-        raise InputError(f"--gpu-share must lie in (0, 1], got {share:g}")
+        raise InputError(f"gpu_share must lie in (0, 1], got {share:g}")
     if device == "gpu" and not most["GPU"]:
-        raise InputError("the Ray cluster has no GPU; use --device cpu")
-    cores = 1 if cpus is None else at_least("--cpus", cpus, 1)
+        raise InputError("the Ray cluster has no GPU; choose the CPU as device")
+    cores = 1 if cpus is None else at_least("cpus", cpus, 1)
     if cores > most["CPU"]:
-        raise InputError(f"--cpus asks for {cores} cores, and the largest node of the Ray cluster has {most['CPU']:g}")
+        raise InputError(f"cpus must be at most {most['CPU']:g}, those of the cluster's largest node, got {cores}")
     return {"num_cpus": cores, "num_gpus": share if most["GPU"] and device != "cpu" else 0}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 from multihorizon.errors import InputError
-from multihorizon.experiments.experiment import Experiment, Run
+from multihorizon.experiments.experiment import Experiment, ExperimentRun
 from multihorizon.files import write_json
 from multihorizon.training import memory
 from multihorizon.training.configuration import Configuration, difference, plain
@@ -59,7 +59,7 @@ Tell = Callable[[Status], None]
 class Planned:
     """A run and its place."""
 
-    run: Run
+    run: ExperimentRun
     configuration: Configuration
     folder: Path
     steps: int  # that will be trained: those asked for, in whole iterations of steps of every environment
@@ -112,31 +112,29 @@ def _check(experiment: Experiment, out: Path) -> None:
     if not path.exists():
         foreign = sorted(file.name for file in out.iterdir() if not file.name.startswith("."))
         if foreign:
-            raise InputError(
-                f"{out} holds other files, as {foreign[0]}, and no experiment; choose an empty folder with --out"
-            )
+            raise InputError(f"{out} holds other files, as {foreign[0]}, and no experiment; choose an empty folder")
         return
     try:
         held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         name, runs = str(held["name"]), {run["folder"]: _essence(run) for run in held["runs"]}
     except KeyError as problem:
-        raise InputError(f"{path} has no {problem}; choose another folder with --out") from None
+        raise InputError(f"{path} has no {problem}; choose another folder") from None
     except (ValueError, TypeError) as problem:
-        raise InputError(f"{path} cannot be read ({problem}); choose another folder with --out") from None
+        raise InputError(f"{path} cannot be read ({problem}); choose another folder") from None
     if name != experiment.name:
-        raise InputError(f"{out} holds the experiment {name}, not {experiment.name}; choose another folder with --out")
+        raise InputError(f"{out} holds the experiment {name}, not {experiment.name}; choose another folder")
     asked = {run["folder"]: _essence(run) for run in experiment.description()["runs"]}
     begun = {folder: run for folder, run in runs.items() if (out / folder / CONFIGURATION).exists()}
     if gone := [folder for folder in begun if folder not in asked]:
         raise InputError(
             f"{out} holds runs that {name} does not have: {', '.join(gone)}; give {name} with them, move their folders "
-            "elsewhere, or choose another folder with --out"
+            "elsewhere, or choose another folder"
         )
     for folder, run in begun.items():
         if differs := difference(run, asked[folder]):
             raise InputError(
                 f"{out} holds {folder}, begun otherwise: {differs}; give the same options as when it was begun, "
-                "or choose another folder with --out"
+                "or choose another folder"
             )
 
 
@@ -154,9 +152,7 @@ def _begun(one: Planned) -> Planned:
         evaluation_environments=held.evaluation_environments,
     )
     if differs := difference(plain(held), plain(asked)):
-        raise InputError(
-            f"{one.folder} holds a run with another configuration: {differs}; choose another folder with --out"
-        )
+        raise InputError(f"{one.folder} holds a run with another configuration: {differs}; choose another folder")
     return replace(one, configuration=held)
 
 

@@ -93,6 +93,8 @@ def evaluate(
     Raises:
         InputError: The environment has other observations or actions than the policy.
     """
+    if not isinstance(policy, Policy):
+        raise InputError(f"policy must be a Policy, as run.policy() or mh.load(...) returns, got {policy!r}")
     at_least("episodes", episodes, 1, 1_000_000)
     at_least("seed", seed, 0, 2**31 - 1)
     at_least("max_steps", max_steps, 1)
@@ -101,6 +103,8 @@ def evaluate(
     chosen = world(policy.environment if env is None else env)
     check_environment(chosen, policy.observation_shape, policy.num_actions)
     epsilon = policy.agent.epsilon.evaluation if epsilon is None else epsilon
+    if not 0 <= epsilon <= 1:
+        raise InputError(f"epsilon must lie in [0, 1], got {epsilon:g}")
     if chosen.on_device:
         return _on_device(policy, chosen, episodes, hazard, epsilon, seed, max_steps)
     return _on_host(policy, chosen, episodes, hazard, epsilon, seed, max_steps, told)

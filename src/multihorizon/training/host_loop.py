@@ -227,7 +227,7 @@ class HostTrainer:
 
     def _choose(self, training: Training, streams: Streams, step: int) -> tuple[Training, Streams]:
         """Before the first update every action is random, and the network is left in peace."""
-        choose = self.programs.wander if step < self.agent.warm_up_steps else self.programs.act
+        choose = self.programs.act_randomly if step < self.agent.warm_up_steps else self.programs.act
         key, streams = choose(training.learner.computed_with, training.key, streams)
         return training._replace(key=key), streams
 
@@ -263,7 +263,7 @@ class HostTrainer:
         frames = self._by_seed(moves.frames)
         told = self._by_seed(np.stack([moves.rewards, ends], axis=1).astype(np.float32))
         if self.overlaps:
-            turn = self.programs.wandering_turn if step < self.agent.warm_up_steps else self.programs.turn
+            turn = self.programs.warm_up_turn if step < self.agent.warm_up_steps else self.programs.turn
             parameters = training.learner.computed_with
             key, replay, streams = turn(parameters, training.key, training.replay, streams, frames, told)
             streams.actions.copy_to_host_async()  # as soon as they are chosen, while updates are handed over

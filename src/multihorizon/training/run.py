@@ -122,7 +122,7 @@ def _stops(callback: Callback, line: dict[str, Any], seed: int, folder: Path) ->
         return callback(rows_of(line, seed)) is False
     except Exception as problem:  # whatever the user's own code may do
         raise InputError(
-            f"the callback raised {type(problem).__name__}: {problem}; the run is kept in {folder}"
+            f"the callback raised {type(problem).__name__}: {problem}; what was trained is in {folder}"
         ) from problem
 
 

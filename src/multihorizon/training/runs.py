@@ -58,6 +58,11 @@ class Run:
     _holds: TemporaryFolder | None = None
 
     @property
+    def is_temporary(self) -> bool:
+        """Whether the folder is removed with this run."""
+        return self._holds is not None
+
+    @property
     def finished(self) -> bool:
         """Whether the run was trained to its end."""
         return is_finished(self.folder)
@@ -91,7 +96,7 @@ class Run:
         """
         seed = self.configuration.seed if seed is None else seed
         if seed not in self.seeds:
-            raise InputError(f"this run has no seed {seed}; it has {self.seeds.start} to {self.seeds.stop - 1}")
+            raise InputError(f"this run has no seed {seed}; it has {', '.join(map(str, self.seeds))}")
         configuration = replace(self.configuration, environments=1, evaluation_environments=1)
         with made(configuration, env=self.own.env, network=self.own.network, eval_env=self.own.eval_env) as trainer:
             learner = trainer.learner
@@ -126,6 +131,7 @@ class Run:
         Returns:
             The same run.
         """
+        check_hooks(callback, loggers, watcher)
         configuration = _changed(self.configuration, steps, changes)
         if configuration != self.configuration:
             _rewrite(self.folder, self.configuration, configuration)
@@ -148,6 +154,19 @@ class Run:
         seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
         where = f"{self.configuration.agent.name} in {self.configuration.environment}"
         return f"Run({where}, {seeds}, {state}, {str(self.folder)!r})"
+
+
+def check_hooks(callback: Any, loggers: Any, watcher: Any) -> None:
+    """Raises one line where one of the arguments that observe a run cannot do so."""
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback must be a function of an iteration's metrics, got {callback!r}")
+    if loggers is not None and not isinstance(loggers, Sequence):
+        raise InputError(f"loggers must be a list, as in loggers=[mh.loggers.Csv()], got {loggers!r}")
+    for logger in loggers or ():
+        if isinstance(logger, type) or not isinstance(logger, Logger):
+            raise InputError(f"a logger must have the methods begin, log and close, got {logger!r}")
+    if isinstance(watcher, type) or not isinstance(watcher, Watcher):
+        raise InputError(f"watcher must be mh.Printed() or mh.Silent(), got {watcher!r}")
 
 
 MAY_CHANGE = ("checkpoint_minutes", "checkpoint_replay", "evaluation_steps", "num_evaluation_envs", "weights_every")
@@ -208,7 +227,7 @@ def train(
             function that makes one; or a JAX environment, of this library or with gymnax's interface.
         network: A function `(key, observation_shape)` that makes an equinox module from an observation to a vector of
             features, or such a module; by default one that suits the observations.
-        steps: Agent steps of training for each seed.
+        steps: Agent steps of training for each seed, rounded up to whole iterations.
         seeds: How many seeds train side by side.
         seed: The first seed.
         eval_env: Another environment to evaluate in, such as one under hazard.
@@ -230,6 +249,7 @@ def train(
     Raises:
         InputError: An argument cannot be used, or the folder holds a run already.
     """
+    check_hooks(callback, loggers, watcher)
     chosen = world(env)
     config = agent_by_name(agent) if isinstance(agent, str) else agent
     if not isinstance(config, AgentConfig):
@@ -252,13 +272,19 @@ def train(
     folder = holds.path if holds else Path(str(out))
     if (folder / CONFIGURATION).exists():
         held = read_configuration(folder)
-        advice = "extend it with" if is_finished(folder) else "continue it with"
+        finished = is_finished(folder)
+        advice = "extend it with" if finished else "continue it with"
         raise InputError(
             f"{folder} already holds a run, {held.agent.name} in {held.environment}: {advice} "
-            f"mh.load_run({str(folder)!r}).resume(), or choose another folder"
+            f"mh.load_run({str(folder)!r}).resume({'steps=...' if finished else ''}), or choose another folder"
         )
     run = Run(folder, configuration, _own(chosen, network, eval_env), holds)
-    run._train(callback, loggers, watcher)
+    try:
+        run._train(callback, loggers, watcher)
+    except InputError as problem:
+        if holds is None:
+            raise
+        raise InputError(f"{problem} (a temporary folder, which is removed; keep a run with out=)") from problem
     return run
 
 

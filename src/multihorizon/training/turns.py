@@ -47,7 +47,7 @@ class Programs:
 
     def __init__(self, agent: AgentConfig, learner: Learner, shape: ReplayShape, updates_a_cycle: int) -> None:
         self.agent, self.learner, self.shape, self.updates_a_cycle = agent, learner, shape, updates_a_cycle
-        self.act, self.wander = (
+        self.act, self.act_randomly = (
             compiled(
                 jax.vmap(partial(self._act_one, random=random), (0, 0, EACH), (0, EACH)),
                 donate_argnums=(1, 2),
@@ -55,7 +55,7 @@ class Programs:
             for random in (False, True)
         )
         self.observe = compiled(jax.vmap(self._observe_one, (0, EACH, 0, 0), (0, EACH)), donate_argnums=(0, 1))
-        self.turn, self.wandering_turn = (
+        self.turn, self.warm_up_turn = (
             compiled(
                 jax.vmap(partial(self._turn_one, random=random), (0, 0, 0, EACH, 0, 0), (0, 0, EACH)),
                 donate_argnums=(1, 2, 3),

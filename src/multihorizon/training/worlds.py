@@ -171,10 +171,14 @@ def world(env: Any) -> World:
         if own is None:
             raise InputError(f"the function that makes the environment returned {type(made).__name__}; {ALLOWED}")
     if own is None:
+        lacks = [name for name in JAX_INTERFACE if not hasattr(env, name)]
+        if len(lacks) <= len(JAX_INTERFACE) // 2:
+            raise InputError(f"this {type(env).__name__} is not a JAX environment: it has no {' and no '.join(lacks)}")
         raise InputError(f"{env!r} is not an environment; {ALLOWED}")
     return own
 
 
+JAX_INTERFACE = ("actions", "observation_shape", "observation_dtype", "reset", "step")
 ALLOWED = "allowed: a name, a Gymnasium environment or a function that makes one, or a JAX environment"
 
 
@@ -222,6 +226,9 @@ def _by_name(name: str) -> World:
 
         if name in gymnasium.registry or ":" in name:
             return _gymnasium(f"gym/{name}", name, name)
+        near = [known for known in gymnasium.registry if known.startswith(f"{name}-v")]
+        if near:
+            raise InputError(f"unknown environment '{name}' (did you mean '{near[-1]}'?)")
         one_of("environment", name, [*ON_DEVICE, "atari/GAME", "gym/ID"])
     return ON_DEVICE[one_of("environment", name, ON_DEVICE)]
 
