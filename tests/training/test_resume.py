@@ -115,7 +115,7 @@ def test_what_an_interrupted_run_has_left_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [Scripted, Long])
 def test_an_interrupt_in_the_middle_of_an_iteration_loses_that_iteration_alone(tmp_path: Path, make: Any) -> None:
-    """The last whole one is checkpointed without its replay, which is filled again."""
+    """Without an earlier checkpoint, the last whole one is checkpointed without its replay, which is filled again."""
     trainer, configuration = configured(make=make, checkpoint_minutes=10.0)
     iterate, done = trainer.iterate, []
 
@@ -133,6 +133,28 @@ def test_an_interrupt_in_the_middle_of_an_iteration_loses_that_iteration_alone(t
     records.close()
     assert run(tmp_path, make=make, checkpoint_minutes=10.0) == ["resuming after iteration 1 of 3"]
     assert [line["iteration"] for line in lines(tmp_path)] == [0, 1, 2]
+
+
+def test_an_interrupt_keeps_a_checkpoint_that_has_its_replay(tmp_path: Path) -> None:
+    """The end is the same as without the interrupt: a later checkpoint without a replay would not lead there."""
+    run(tmp_path / "whole")
+    trainer, configuration = configured()
+    iterate = trainer.iterate
+
+    def interrupted(training: Any, iteration: int, *given: Any) -> Any:
+        if iteration == 2:
+            jax.block_until_ready(iterate(training, iteration, *given))
+            raise KeyboardInterrupt
+        return iterate(training, iteration, *given)
+
+    trainer.iterate = interrupted  # type: ignore[method-assign]
+    records = Records(tmp_path / "stopped", configuration)
+    with pytest.raises(KeyboardInterrupt, match="continues after iteration 2"):
+        record(trainer, configuration, records, nothing, nothing, nothing)
+    records.close()
+    run(tmp_path / "stopped")
+    for name, value in weights(tmp_path / "whole").items():
+        np.testing.assert_array_equal(value, weights(tmp_path / "stopped")[name])
 
 
 def test_a_run_killed_between_its_last_checkpoint_and_its_weights_is_finished(tmp_path: Path) -> None:

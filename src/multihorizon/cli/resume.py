@@ -7,9 +7,9 @@ from multihorizon.cli import running
 
 SUMMARY = "continues a run that was stopped, or extends one that is finished: multihorizon resume RUN"
 DESCRIPTION = """\
-Continues from the newest checkpoint. On a CPU a run that is resumed from a checkpoint with its replay buffer ends with
-the same weights, bit for bit, as if it had never been stopped. After Ctrl-C, and when a finished run is extended, the
-replay buffer is filled again first.
+Continues from the newest checkpoint. On a CPU the run ends with the same weights, bit for bit, as if it had never been
+stopped. There are two exceptions, in which the replay buffer is filled again first: a run that was interrupted before
+its first checkpoint, and a finished run that is extended.
 """
 
 

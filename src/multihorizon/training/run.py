@@ -100,9 +100,11 @@ def record(
                 break
             last = good_copy(state._replace(replay=None))
     except KeyboardInterrupt:
-        if last is not None and checkpointed != done:
+        # A checkpoint with its replay is worth more than a later one without.
+        if last is not None and checkpointed != done and (last.replay is not None or not checkpointed):
             checkpoints.save(last, done)
-        raise KeyboardInterrupt(where_to_resume(folder, done)) from None
+            checkpointed = done
+        raise KeyboardInterrupt(where_to_resume(folder, checkpointed)) from None
     except Diverged as problem:
         kept = records.weights(problem.parameters, "-last-good")
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
@@ -130,7 +132,7 @@ def where_to_resume(folder: Path, iterations: int) -> str:
     how = f"multihorizon resume {shlex.quote(str(folder))}"
     if iterations:
         return f"{how} continues after iteration {iterations}"
-    return f"the first iteration was not finished, so {how} starts from the beginning"
+    return f"no iteration was finished, so {how} starts from the beginning"
 
 
 @contextmanager
