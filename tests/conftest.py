@@ -13,7 +13,11 @@ from jaxtyping import install_import_hook
 
 # Types and shapes are checked while the tests run, except where functions check what users hand in.
 SOURCE = Path(__file__).parent.parent / "src"
-PUBLIC = {"agents.config", "training.runs", "training.episodes", "training.policy"}
+PUBLIC = {
+    "errors",
+    "agents.config",
+    *(f"training.{name}" for name in ("configuration", "configure", "episodes", "policy", "runs")),
+}
 modules = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("*.py")]
 install_import_hook(
     [name for name in modules if not name.endswith("__init__") and name.partition(".")[2] not in PUBLIC],

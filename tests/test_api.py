@@ -58,6 +58,10 @@ class JaxCorridor:
         return place, Step(jax.nn.one_hot(place, 7), reward, ended, jnp.zeros((), bool))
 
 
+class Wrong(JaxCorridor):
+    observation_shape = (5,)
+
+
 class Linear(eqx.Module):
     layer: eqx.nn.Linear
 
@@ -91,8 +95,9 @@ def test_an_own_environment_and_network_go_through_everything(make: Any, tmp_pat
     assert len(heard) == 1
     assert [row["seed"] for row in heard[0]] == [0, 1]
     assert not run.finished
+    assert len(mh.load_run(tmp_path / "run").metrics) == 2
     with pytest.raises(mh.InputError, match="your own"):
-        mh.load_run(tmp_path / "run")
+        mh.load_run(tmp_path / "run").resume()
     with pytest.raises(mh.InputError, match="Linear, which is not stored"):
         mh.load_run(tmp_path / "run", env=env).resume()
     run = mh.load_run(tmp_path / "run", env=env, network=Linear).resume()
@@ -177,9 +182,13 @@ def test_an_environment_fills_in_what_is_open() -> None:
     assert resolution.origins["optimiser"] == "environment"
     assert resolution.origins["n_steps"] == "preset"
     assert isinstance(resolution.agent.optimiser, mh.Adam)
-    kept = mh.agent("dqn", **{"optimiser.learning_rate": 3e-4}).resolved("foraging").agent.optimiser
-    assert isinstance(kept, mh.RmsProp)
-    assert kept.learning_rate == 3e-4
+    part = mh.agent("dqn", **{"optimiser.learning_rate": 3e-4, "epsilon.final": 0.2}).resolved("foraging")
+    assert part.agent.optimiser == mh.Adam(3e-4, epsilon=1e-5)  # the environment's, with the user's part
+    assert part.agent.epsilon == mh.Epsilon(final=0.2, decay_steps=5_000)
+    assert part.origins["optimiser"] == "user"
+    assert mh.agent("dqn", **{"optimiser.learning_rate": 3e-4}).resolved("atari/Pong").agent.optimiser == mh.RmsProp(
+        3e-4, decay=0.95, epsilon=1e-5, initial_square=1.0
+    )
     assert "learning_rate" in str(resolution)
 
 
@@ -207,6 +216,11 @@ def test_an_optimiser_given_by_dataclasses_replace_is_kept() -> None:
         (lambda: mh.train("rainbow", "CartPole-v1", steps=10), "steps must be more than the 1,000 steps"),
         (lambda: mh.train("rainbow", "CartPole-v1", num_envs=0), "num_envs must be a whole number"),
         (lambda: mh.load("nowhere"), "holds neither a policy"),
+        (lambda: mh.train("rainbow", "CartPole-v1", steps="100"), "steps must be a whole number"),
+        (lambda: mh.train("rainbow", "CartPole-v1", out="/"), "holds other files, such as"),
+        (lambda: mh.train("rainbow", Wrong()), r"reset's observation of Wrong has shape \[7\], and must have \[5\]"),
+        (lambda: mh.train("rainbow", "CartPole-v1", loggers=mh.loggers.Csv()), "loggers must be a list"),
+        (lambda: mh.agent("rainbow", gamma=0.9), "set by horizons"),
     ],
 )
 def test_mistakes_are_told_in_one_line(wrong: Any, said: str) -> None:
@@ -255,6 +269,40 @@ def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:
         longer.resume(steps=900)
     with pytest.raises(mh.InputError, match="n_steps cannot be changed"):
         longer.resume(n_steps=3)
+
+
+def test_a_change_that_fails_leaves_the_run_as_it_was(tmp_path: Path) -> None:
+    run = trained("CartPole-v1", tmp_path / "run")
+    before = (tmp_path / "run/config.json").read_text()
+    for changes in ({"num_evaluation_envs": 0}, {"checkpoint_minutes": "a"}, {"checkpoint_minutes": -1.0}):
+        with pytest.raises(mh.InputError, match="must be"):
+            run.resume(steps=900, **changes)
+        assert run.finished
+        assert (tmp_path / "run/config.json").read_text() == before
+    assert run.resume(steps=900, checkpoint_replay=False).finished
+
+
+@pytest.mark.parametrize("env", ["FrozenLake-v1", "CartPole-v1"])
+def test_no_transition_crosses_a_stop(env: str, tmp_path: Path) -> None:
+    """A host run is stopped while episodes are open, and resumed: each row that goes on is followed by a row of the
+    same episode, also where the replay was kept."""
+    from multihorizon.agents.replay import GOES_ON
+    from multihorizon.training.checkpoint import Checkpoints
+    from multihorizon.training.configure import made
+
+    run = trained(env, tmp_path / "run", callback=lambda rows: rows[0]["iteration"] < 1, steps=900)
+    with made(run.configuration) as trainer:
+        kept = Checkpoints(tmp_path / "run/checkpoints", trainer.shape, with_replay=True)
+        state, done = kept.restore(lambda: trainer.init(0), lambda message: None)
+        assert done == 2
+        state, _ = trainer.iterate(state, done, 0, lambda progress: None)
+        rows, streams = trainer.shape.rows, trainer.shape.streams
+    for seed in range(2):
+        ends, ages = (np.asarray(x[seed]).reshape(rows, streams) for x in (state.replay.ends, state.replay.ages))
+        written = np.asarray(state.replay.written[seed])
+        for n in range(streams):
+            goes_on = np.flatnonzero(ends[: written[n] - 1, n] == GOES_ON)
+            assert np.all(ages[goes_on + 1, n] > 0)
 
 
 def test_metrics_are_a_table() -> None:

@@ -60,7 +60,7 @@ def watch(
     chosen = world(policy.environment if env is None else env)
     check_environment(chosen, policy.observation_shape, policy.num_actions)
     episode = record_episode(policy, chosen, seed, max_steps)
-    rate = at_least("fps", fps or episode.frames_per_second, 1, 120)
+    rate = at_least("fps", episode.frames_per_second if fps is None else fps, 1, 120)
     write_video(episode, path, f"{policy.agent.name} in {chosen.name}", rate)
     return Video(path, len(episode.actions), float(episode.rewards.sum()))
 

@@ -202,7 +202,7 @@ def test_an_episode_can_be_watched(capsys: pytest.CaptureFixture[str], tmp_path:
     assert main(["watch", f"{tmp_path}/run", "--out", f"{tmp_path}/episode.avi"]) == 2
     assert "an .mp4 or a .gif" in capsys.readouterr().err
     assert main(["watch", f"{tmp_path}/run", "--of-seed", "7"]) == 2
-    assert "this run has no seed 7; it has 0 to 1" in capsys.readouterr().err
+    assert "this run has no seed 7; it has 0, 1" in capsys.readouterr().err
 
 
 def test_atari_trains_from_the_command_line(tmp_path: Path) -> None:

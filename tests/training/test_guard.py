@@ -1,5 +1,6 @@
 """Training that goes wrong is stopped early, and its last good weights are kept."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ from multihorizon.agents.learner import Learner
 from multihorizon.agents.networks import MlpTorso
 from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import preset
+from multihorizon.discounting import single
 from multihorizon.training.guard import LEAST_UPDATES, Diverged, Guard
 from multihorizon.training.iterations import Tally
 from multihorizon.training.run import train
@@ -75,6 +77,25 @@ def test_a_huber_loss_is_held_to_the_largest_return_that_rewards_allow() -> None
     with pytest.raises(Diverged, match="at most 100"):
         watch.check(state(600, 1_000.0))
     guard("dqn").check(state(200, 1_000.0, reward=10.0))
+
+
+def test_zero_rewards_and_an_undiscounted_head_raise_no_alarm() -> None:
+    """The loss of a network that was trained before is small, and may well grow threefold."""
+    watch = guard("dqn")
+    watch.check(state(200, 1e-4, reward=0.0, opening=1e-4))
+    watch.check(state(400, 5e-3, reward=0.0, opening=1e-4))
+    undiscounted = Guard(Learner(replace(preset("dqn"), horizons=single(1.0)), 2, (3,), MlpTorso((4,))))
+    undiscounted.begin(state(0, 0.0))
+    undiscounted.check(state(200, 2.0, reward=0.0))
+
+
+def test_a_reward_beyond_the_support_is_warned_of_once() -> None:
+    watch, heard = guard("rainbow"), []
+    watch.warn = heard.append
+    for updates in (200, 400):
+        watch.check(state(updates, 3.0, reward=900.0))
+    (said,) = heard
+    assert "a reward of 900 lies beyond the support of the categorical loss, ±10" in said
 
 
 def test_a_network_whose_loss_began_large_is_held_to_that() -> None:

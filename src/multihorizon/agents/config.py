@@ -46,7 +46,7 @@ class AgentConfig:
         compute_dtype: `float32` or `bfloat16`; weights and optimiser state are float32 in both.
         initial: How weights are drawn.
         base: Preset that the agent was made from.
-        chosen: Settings that the user named; an environment does not replace them.
+        chosen: Settings, or parts of settings, that the user named; an environment does not replace them.
     """
 
     name: str
@@ -89,13 +89,13 @@ class AgentConfig:
             InputError: A name is unknown (the message has the nearest), or a value has the wrong type.
         """
         changed: dict[str, Any] = {}
+        named = {*self.chosen, *settings} - {*LABELS}
         for path, value in settings.items():
             name, _, part = path.partition(".")
             self.check_setting(name, part)
             current = changed.get(name, getattr(self, name))
             changed[name] = _with_part(name, current, part, value) if part else _accepted(name, current, value)
-        chosen = tuple(sorted({*self.chosen, *changed} - {*LABELS}))
-        return replace(self, **changed, chosen=chosen)
+        return replace(self, **changed, chosen=tuple(sorted(named)))
 
     def check_setting(self, name: str, part: str = "") -> None:
         """Raises an error that names the nearest setting, where there is none of that name."""
@@ -211,13 +211,27 @@ def resolve(agent: AgentConfig, defaults: Mapping[str, Any]) -> Resolution:
     from multihorizon.agents.presets import PRESETS
 
     base = PRESETS.get(agent.base)
-    users = set(agent.chosen)
+    parts = {name: _chosen_parts(agent, name) for name in setting_names()}
+    users = {name for name in agent.chosen if "." not in name}
     for name in setting_names():
-        if base is None or getattr(agent, name) != getattr(base, name):
+        if base is None or getattr(agent, name) != _with_parts(getattr(base, name), parts[name]):
             users.add(name)
-    filled = {name: value for name, value in defaults.items() if name not in users}
+    filled = {name: _with_parts(value, parts[name]) for name, value in defaults.items() if name not in users}
     origins: dict[str, Origin] = {
-        name: "user" if name in users else "environment" if name in filled else "preset" for name in setting_names()
+        name: "user" if name in users or parts[name] else "environment" if name in filled else "preset"
+        for name in setting_names()
     }
-    chosen = tuple(sorted(users - {*LABELS}))
-    return Resolution(replace(agent, **filled, chosen=chosen), origins)
+    return Resolution(replace(agent, **filled, chosen=tuple(sorted({*agent.chosen, *users}))), origins)
+
+
+def _chosen_parts(agent: AgentConfig, name: str) -> dict[str, Any]:
+    """Parts of a setting that the user named one by one, as in optimiser.learning_rate."""
+    parts = [path.partition(".")[2] for path in agent.chosen if path.startswith(f"{name}.")]
+    value = getattr(agent, name)
+    return {part: getattr(value, part) for part in parts if hasattr(value, part)}
+
+
+def _with_parts(value: Any, parts: dict[str, Any]) -> Any:
+    """A setting with some of its parts replaced, as far as it has them."""
+    known = {part: given for part, given in parts.items() if part in parts_of(value)}
+    return replace(value, **known) if known else value

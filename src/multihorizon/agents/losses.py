@@ -69,7 +69,8 @@ class Huber:
         return jnp.where(size <= 1, 0.5 * error**2, size - 0.5)
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        return largest_returns
+        """At least 1, since an untrained network is wrong by about that much even where all rewards are 0."""
+        return np.maximum(largest_returns, 1.0)
 
 
 @dataclass(frozen=True)

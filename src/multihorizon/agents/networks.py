@@ -243,6 +243,8 @@ def make_network(
         raise InputError(
             f"the network cannot take observations of shape {list(observation_shape)}: {_in_one_line(problem)}"
         ) from problem
+    if not hasattr(features, "shape"):
+        raise InputError(f"a network must return a vector of features, but returns {type(features).__name__}")
     if len(features.shape) != 1:
         raise InputError(f"a network must return a vector of features, but returns shape {list(features.shape)}")
     outputs = -(-math.prod(output_shape) // LANES) * LANES

@@ -84,11 +84,11 @@ class Checkpoints:
             raise InputError(f"no checkpoint in {self.folder} is whole; to begin anew, remove that folder")
         return init(), 0
 
-    def _parts(self, state: Any) -> Iterator[tuple[str, Any]]:
-        """The arrays to keep, or their forms, by name."""
+    def _parts(self, state: Any, with_replay: bool) -> Iterator[tuple[str, Any]]:
+        """The arrays to keep, or their shapes, by name."""
         for path, leaf in jax.tree_util.tree_leaves_with_path(state):
             name = jax.tree_util.keystr(path)
-            if not name.startswith(OF_ONE_ITERATION if self.with_replay else (*OF_ONE_ITERATION, ".replay")):
+            if not name.startswith(OF_ONE_ITERATION if with_replay else (*OF_ONE_ITERATION, ".replay")):
                 yield name, leaf
 
     def _write(self, path: Path, state: Any) -> int:
@@ -97,7 +97,7 @@ class Checkpoints:
         with path.open("wb") as raw:
             summed: Any = _Summed(raw)  # typeshed asks for more than zipfile does
             with zipfile.ZipFile(summed, "w", zipfile.ZIP_STORED, allowZip64=True) as file:
-                for name, leaf in self._parts(state):
+                for name, leaf in self._parts(state, self.with_replay):
                     length = filled if name in BY_ROW else None
                     with file.open(name, "w", force_zip64=True) as stream:
                         _write_array(stream, jax.random.key_data(leaf) if _is_key(leaf) else leaf, length)
@@ -107,7 +107,7 @@ class Checkpoints:
 
     def _read(self, path: Path, init: Callable[[], Any]) -> Any:
         form = jax.eval_shape(init)
-        kept = dict(self._parts(form))
+        kept = dict(self._parts(form, with_replay=True))
         with zipfile.ZipFile(path) as file:
             held = {name for name in file.namelist() if not name.startswith(OF_ONE_ITERATION)}
             has_replay = any(name.startswith(".replay") for name in held)

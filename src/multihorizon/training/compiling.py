@@ -4,7 +4,6 @@ import os
 import warnings
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -42,8 +41,9 @@ def updates(one: Callable[[Any, Any], tuple[Any, Any]], held: Any, given: Any) -
 def keep_programs() -> None:
     """Keeps compiled programs between processes, in the user's cache folder, unless JAX was told of another."""
     if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "multihorizon" / "programs"))
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        if not home.startswith("~"):  # as it does for a user without a home
+            jax.config.update("jax_compilation_cache_dir", os.path.join(home, "multihorizon", "programs"))
 
 
 def compiled(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any]:

@@ -34,7 +34,7 @@ def configured(
     """Returns the whole configuration of a run. The agent takes its environment's defaults; None means a default."""
     agent = chosen.adapt(agent)
     default = chosen.schedule
-    steps = default.steps if steps is None else steps
+    steps = default.steps if steps is None else at_least("steps", steps, 0)
     if steps <= agent.warm_up_steps:  # before a folder is made for them
         raise InputError(
             f"steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}; "

@@ -64,7 +64,7 @@ class Guard:
     def _check_means(self, means: Float[np.ndarray, "S H"], rewards: Array, first: int, last: int) -> None:
         largest = float(_largest(rewards))
         self._check_support(largest)
-        largest_returns = largest / (1 - self._gammas)
+        largest_returns = largest / np.maximum(1 - self._gammas, 1e-6)
         untrained = np.maximum(self._loss.untrained(largest_returns), self._opening)
         if np.any(means > FACTOR * untrained):
             seed, head = np.unravel_index(np.argmax(means / untrained), means.shape)

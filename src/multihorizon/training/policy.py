@@ -109,6 +109,8 @@ class Policy:
                 f"an observation must have shape {list(wanted)}, or [B, {', '.join(map(str, wanted))}] for a batch, "
                 f"got {list(array.shape)}"
             )
+        if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+            raise InputError("an observation must be finite, and this one is not")
         array = array.astype(self.observation_dtype)
         return jnp.asarray(array[None] if is_single else array), is_single
 
@@ -169,7 +171,7 @@ def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
         check_environment(env, shape, actions)
     try:
         held = load_file(folder / WEIGHTS)
-    except (SafetensorError, ValueError) as problem:
+    except (SafetensorError, ValueError, OSError) as problem:
         raise InputError(f"{folder / WEIGHTS} cannot be read: {problem}") from None
     given = stored if network is None else network
     like = parameter_shapes(agent, actions, shape, given)

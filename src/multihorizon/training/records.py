@@ -40,14 +40,24 @@ class Own:
 class Records:
     """Writes one run. One process at a time: a second is told so."""
 
-    def __init__(self, folder: Path, configuration: Configuration, loggers: Sequence[Logger] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        configuration: Configuration,
+        loggers: Sequence[Logger] | None = None,
+        replaces: Configuration | None = None,
+    ) -> None:
         self.folder, self.configuration = folder, configuration
         self._lock = Lock(folder)
         self._loggers = [TensorBoard()] if loggers is None else list(loggers)
         path = folder / CONFIGURATION
         if not path.exists():
             write_json(path, plain(configuration) | {"versions": versions()})
-        elif differs := difference(plain(read_configuration(folder)), plain(configuration)):
+            return
+        held = read_configuration(folder)
+        if replaces is not None and plain(held) == plain(replaces):
+            _replace_configuration(folder, held, configuration)
+        elif differs := difference(plain(held), plain(configuration)):
             self._lock.close()
             raise InputError(f"{folder} holds a run with another configuration: {differs}; choose another folder")
 
@@ -88,6 +98,14 @@ class Records:
         for logger in self._loggers:
             logger.close()
         self._lock.close()
+
+
+def _replace_configuration(folder: Path, held: Configuration, asked: Configuration) -> None:
+    """Writes a changed configuration. A finished run that is to be longer becomes an unfinished one, and does so first:
+    if the process is killed in between, the run is finished again at its old length."""
+    if asked.schedule.iterations > held.schedule.iterations and is_finished(folder):
+        (folder / WEIGHTS).rename(folder / WEIGHTS.replace(".", f"{LATEST}."))
+    write_json(folder / CONFIGURATION, plain(asked) | {"versions": versions()})
 
 
 def tidy(folder: Path) -> None:

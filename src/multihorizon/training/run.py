@@ -77,21 +77,21 @@ def record(
     records.rewind(first)
     saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
-    # The state after `done` iterations: with its replay between two iterations, and without it while the next one,
-    # which changes the replay in place, is trained.
+    # The state after `done` iterations. It has its replay only between two iterations, since the next one changes the
+    # replay in place, and only where no episode is left open, since those could not be continued.
     last: Any = None
     last, done = (restored if first == trainer.schedule.iterations else None), first
     try:
         for state, outcome in iterations(trainer, configuration.seed, report, restored, first):
-            last, done = state, outcome.iteration + 1
+            done = outcome.iteration + 1
+            last = state if done % trainer.whole_every == 0 else good_copy(state._replace(replay=None))
             line = outcome.line() | {"discount": discount}
             with _writing(folder):
                 records.metrics(line)
             finished(outcome)
             with _writing(folder):
-                records.weights(state.learner.parameters, LATEST)
-                if done % configuration.weights_every == 0:
-                    records.weights(state.learner.parameters, f"-{done:06d}")
+                for suffix in (LATEST, f"-{done:06d}")[: 1 + (done % configuration.weights_every == 0)]:
+                    records.weights(state.learner.parameters, suffix)
             due = time.monotonic() - saved >= 60 * configuration.checkpoint_minutes
             if due and done % trainer.whole_every == 0 and done < trainer.schedule.iterations:
                 checkpoints.save(state, done)
@@ -99,24 +99,29 @@ def record(
             if callback is not None and _stops(callback, line, configuration.seed, folder):
                 break
             last = good_copy(state._replace(replay=None))
+        finishes = done == trainer.schedule.iterations
+        if finishes:
+            with _writing(folder):
+                checkpoints.save(last._replace(replay=None), done)  # a run that is extended fills its replay again
+                records.weights(last.learner.parameters)
+        elif _is_worth_saving(last, done, checkpointed):
+            checkpoints.save(last, done)
     except KeyboardInterrupt:
-        # A checkpoint with its replay is worth more than a later one without.
-        if last is not None and checkpointed != done and (last.replay is not None or not checkpointed):
+        if last is not None and (_is_worth_saving(last, done, checkpointed) or done == trainer.schedule.iterations):
             checkpoints.save(last, done)
             checkpointed = done
         raise KeyboardInterrupt(where_to_resume(folder, checkpointed)) from None
     except Diverged as problem:
         kept = records.weights(problem.parameters, "-last-good")
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
-    if done < trainer.schedule.iterations:
-        if checkpointed != done:
-            checkpoints.save(last, done)
-        return False
-    with _writing(folder):
-        checkpoints.save(last._replace(replay=None), done)  # a run that is extended fills its replay again
-        records.weights(last.learner.parameters)
-    records.tidy()
-    return True
+    if finishes:
+        records.tidy()
+    return finishes
+
+
+def _is_worth_saving(state: Any, done: int, checkpointed: int) -> bool:
+    """Whether a state after `done` iterations is better than the checkpoint there is, which has its replay."""
+    return done != checkpointed and (state.replay is not None or not checkpointed)
 
 
 def _stops(callback: Callback, line: dict[str, Any], seed: int, folder: Path) -> bool:

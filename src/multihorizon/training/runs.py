@@ -15,9 +15,8 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.presets import agent as agent_by_name
 from multihorizon.errors import InputError, at_least
-from multihorizon.files import write_json
 from multihorizon.training import memory
-from multihorizon.training.configuration import Configuration, device_name, plain, versions
+from multihorizon.training.configuration import Configuration, device_name
 from multihorizon.training.configure import configured, made
 from multihorizon.training.loggers import Logger
 from multihorizon.training.metrics import rows_of
@@ -26,8 +25,6 @@ from multihorizon.training.policy import Policy, load_policy
 from multihorizon.training.progress import Silent, Watcher
 from multihorizon.training.records import (
     CONFIGURATION,
-    LATEST,
-    WEIGHTS,
     Own,
     Records,
     is_finished,
@@ -133,17 +130,21 @@ class Run:
         """
         check_hooks(callback, loggers, watcher)
         configuration = _changed(self.configuration, steps, changes)
-        if configuration != self.configuration:
-            _rewrite(self.folder, self.configuration, configuration)
         run = replace(self, configuration=configuration)
-        run._train(callback, loggers, watcher)
+        run._train(callback, loggers, watcher, self.configuration)
         return run
 
-    def _train(self, callback: Callback | None, loggers: Sequence[Logger] | None, watcher: Watcher) -> None:
+    def _train(
+        self,
+        callback: Callback | None,
+        loggers: Sequence[Logger] | None,
+        watcher: Watcher,
+        replaces: Configuration | None = None,
+    ) -> None:
         configuration, own = self.configuration, self.own
         with made(configuration, env=own.env, network=own.network, eval_env=own.eval_env) as trainer:
             needs = memory.check(trainer)
-            with closing(Records(self.folder, configuration, loggers)) as records:
+            with closing(Records(self.folder, configuration, loggers, replaces)) as records:
                 records.refuse_if_finished()
                 frames = world(configuration.environment if own.env is None else own.env).frames_per_step
                 with watcher.watch(trainer, configuration, frames, f"on {device_name()}; {needs}") as hooks:
@@ -173,9 +174,11 @@ MAY_CHANGE = ("checkpoint_minutes", "checkpoint_replay", "evaluation_steps", "nu
 
 
 def _changed(held: Configuration, steps: int | None, changes: dict[str, Any]) -> Configuration:
-    for name in changes:
+    for name, value in changes.items():
         if name not in MAY_CHANGE:
             raise InputError(f"{name} cannot be changed in a run that has begun; allowed: {', '.join(MAY_CHANGE)}")
+        if not isinstance(value, int | float):
+            raise InputError(f"{name} must be a number, got {value!r}")
     schedule = held.schedule
     if steps is not None:
         iterations = -(-at_least("steps", steps, 1) // schedule.training_steps)
@@ -187,13 +190,6 @@ def _changed(held: Configuration, steps: int | None, changes: dict[str, Any]) ->
     if "num_evaluation_envs" in changes:
         changes["evaluation_environments"] = changes.pop("num_evaluation_envs")
     return replace(held, schedule=schedule, **changes)
-
-
-def _rewrite(folder: Path, held: Configuration, asked: Configuration) -> None:
-    """Writes a changed configuration; a finished run that is to be longer becomes an unfinished one."""
-    write_json(folder / CONFIGURATION, plain(asked) | {"versions": versions()})
-    if asked.schedule.iterations > held.schedule.iterations and is_finished(folder):
-        (folder / WEIGHTS).rename(folder / WEIGHTS.replace(".", f"{LATEST}."))
 
 
 def train(
@@ -269,7 +265,7 @@ def train(
         network=network,
     )
     holds = TemporaryFolder() if out is None else None
-    folder = holds.path if holds else Path(str(out))
+    folder = _folder(out) if holds is None else holds.path  # type: ignore[arg-type]
     if (folder / CONFIGURATION).exists():
         held = read_configuration(folder)
         finished = is_finished(folder)
@@ -282,7 +278,7 @@ def train(
     try:
         run._train(callback, loggers, watcher)
     except InputError as problem:
-        if holds is None:
+        if holds is None or str(folder) not in str(problem):
             raise
         raise InputError(f"{problem} (a temporary folder, which is removed; keep a run with out=)") from problem
     return run
@@ -290,6 +286,17 @@ def train(
 
 def _own(chosen: Any, network: Any, eval_env: Any) -> Own:
     return Own(chosen if chosen.name.startswith(OWN) else None, network, None if eval_env is None else world(eval_env))
+
+
+def _folder(out: str | Path) -> Path:
+    """Raises one line where a run cannot be written to a folder."""
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"out must be a folder, and {folder} is a file")
+    foreign = [path.name for path in sorted(folder.iterdir()) if path.name != ".lock"] if folder.is_dir() else []
+    if foreign and CONFIGURATION not in foreign:
+        raise InputError(f"{folder} holds other files, such as {foreign[0]}, and no run; choose another folder")
+    return folder
 
 
 def load_run(path: str | Path, *, env: Any = None, network: Any = None, eval_env: Any = None) -> Run:
@@ -303,8 +310,8 @@ def load_run(path: str | Path, *, env: Any = None, network: Any = None, eval_env
     """
     folder = Path(path)
     configuration = read_configuration(folder)
-    chosen = world(configuration.environment if env is None else env)
-    return Run(folder, configuration, _own(chosen, network, eval_env))
+    chosen = None if env is None else world(env)
+    return Run(folder, configuration, Own(chosen, network, None if eval_env is None else world(eval_env)))
 
 
 def load(path: str | Path, *, env: Any = None, network: Any = None, seed: int | None = None) -> Policy:

@@ -18,7 +18,7 @@ from multihorizon.envs.foraging import Foraging
 from multihorizon.envs.hazard import Hazard
 from multihorizon.envs.pathworld import Pathworld
 from multihorizon.envs.vector import VectorEnvironment
-from multihorizon.errors import InputError, one_of
+from multihorizon.errors import InputError, at_least, one_of
 from multihorizon.training.iterations import Schedule
 
 OWN = "own/"  # begins the name of an environment that the user hands in
@@ -269,7 +269,28 @@ def _gymnasium(name: str, make: Any, drawn: Any = None) -> World:
     )
 
 
+def _check_shapes(environment: Environment, name: str) -> None:
+    """Raises one line where a JAX environment does not do what its attributes say."""
+    at_least(f"actions of {name}", environment.actions, 1)
+    try:
+        state, first = jax.eval_shape(environment.reset, jax.random.key(0))
+        _, step = jax.eval_shape(environment.step, jax.random.key(0), state, jax.ShapeDtypeStruct((), "int32"))
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"{name} cannot be traced by JAX: {' '.join(str(problem).split())[:300]}") from problem
+    wanted = tuple(environment.observation_shape)
+    for what, array, shape in (
+        ("reset's observation", first, wanted),
+        ("step's observation", step.observation, wanted),
+        ("the reward", step.reward, ()),
+        ("terminated", step.terminated, ()),
+        ("truncated", step.truncated, ()),
+    ):
+        if tuple(array.shape) != shape:
+            raise InputError(f"{what} of {name} has shape {list(array.shape)}, and must have {list(shape)}")
+
+
 def _own_on_device(environment: Environment, name: str) -> World:
+    _check_shapes(environment, name)
     return World(
         OWN + name,
         _network_for(tuple(environment.observation_shape)),
