@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from multihorizon.cli.signals import raise_if_caught, stopping
+
 LINE = "train dqn --env foraging --steps 2000000 --training-steps 300 --evaluation-steps 0 --set warm_up_steps=300"
 
 
@@ -27,9 +29,27 @@ def test_the_first_signal_writes_a_checkpoint_and_says_where_to_resume(
     number: signal.Signals, status: int, tmp_path: Path
 ) -> None:
     process = started(tmp_path / "run")
-    process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    try:
+        process.send_signal(number)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
     assert process.returncode == status
     assert "Traceback" not in told
     assert "continues after iteration" in told.strip().splitlines()[-1]
     assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
+
+
+def test_a_signal_whose_exception_was_swallowed_stops_long_work_all_the_same() -> None:
+    with stopping() as caught:
+        raise_if_caught()
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+        except KeyboardInterrupt:
+            pass  # as JAX's callbacks do
+        with pytest.raises(KeyboardInterrupt):
+            raise_if_caught()
+        assert caught.status == 143
+    raise_if_caught()

@@ -6,11 +6,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from multihorizon.cli.signals import raise_if_caught
 from multihorizon.errors import InputError, one_of
 
 if TYPE_CHECKING:
     from multihorizon.training.configuration import Configuration
-    from multihorizon.training.iterations import Outcome
+    from multihorizon.training.iterations import Outcome, Progress
     from multihorizon.training.progress import Hooks
     from multihorizon.training.runs import Run
 
@@ -74,11 +75,16 @@ class Terminal:
                 count = counted(configuration.environments, "environment")
                 show(f"{configuration.agent.compute_dtype}, {count} per seed, GPU kernels: {kernels}; compiling ...")
 
+            def report_or_stop(progress: "Progress") -> None:
+                raise_if_caught()
+                report(progress)
+
             def keep(outcome: "Outcome") -> None:
                 self.last = outcome
                 finished(outcome)
+                raise_if_caught()
 
-            yield Hooks(report, keep, note)
+            yield Hooks(report_or_stop, keep, note)
 
     def show_end(self, run: "Run") -> None:
         """Says what was written."""

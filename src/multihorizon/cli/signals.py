@@ -21,10 +21,24 @@ class Caught:
         return 128 + (signal.SIGINT if self.number is None else self.number)
 
 
+_current = Caught()
+
+
+def raise_if_caught() -> None:
+    """Raises KeyboardInterrupt again where a signal came and its exception was swallowed, as JAX's callbacks do."""
+    if _current.number is not None:
+        raise KeyboardInterrupt
+
+
 @contextmanager
 def stopping() -> Iterator[Caught]:
-    """Turns the first signal into KeyboardInterrupt, and ends the process at the second."""
-    caught = Caught()
+    """Turns the first signal into KeyboardInterrupt, and ends the process at the second.
+
+    An exception that a handler raises can be swallowed where Python runs inside other code. Long work therefore
+    calls `raise_if_caught` now and then.
+    """
+    global _current  # noqa: PLW0603 - a process has one set of signal handlers
+    caught = _current = Caught()
     if threading.current_thread() is not threading.main_thread():
         yield caught
         return
@@ -47,3 +61,4 @@ def stopping() -> Iterator[Caught]:
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
+        _current = Caught()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from multihorizon.cli.signals import raise_if_caught
 from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def board(planned: "Sequence[Planned]") -> "Iterator[Callable[[Planned, Status],
     with Live(console=console, auto_refresh=False, transient=True) as live:
 
         def tell(one: "Planned", status: "Status") -> None:
+            raise_if_caught()
             statuses[one.run.folder] = status
             if console.is_terminal:
                 live.update(_table(planned, statuses), refresh=True)
