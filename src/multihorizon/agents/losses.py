@@ -38,7 +38,7 @@ class Loss(Protocol):
 
 
 def of_action(output: Float[Array, "H A *Z"], action: Int[Array, ""]) -> Float[Array, "H *Z"]:
-    """Of one action. A sum over all, of which the others count nothing, since the gradient of a choice is scattered."""
+    """Selects one action's output with a mask; indexing would make the gradient a scatter."""
     is_taken = (jnp.arange(output.shape[1]) == action).reshape(-1, *[1] * (output.ndim - 2))
     return jnp.where(is_taken, output, jnp.zeros((), output.dtype)).sum(axis=1)
 

@@ -16,7 +16,7 @@ def in_use() -> bool:
 
 
 def options(**parameters: int) -> dict[str, Any]:
-    """Of a kernel. Where there is no GPU it is still right, and very slow."""
+    """Returns the options of a Pallas call. Without a GPU a kernel is interpreted, which is slow."""
     if jax.default_backend() != "gpu":
         return {"interpret": True}
     return {"compiler_params": triton.CompilerParams(**parameters)}

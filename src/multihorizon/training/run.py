@@ -90,8 +90,7 @@ def record(
                 records.metrics(line)
             finished(outcome)
             with _writing(folder):
-                for suffix in (LATEST, f"-{done:06d}")[: 1 + (done % configuration.weights_every == 0)]:
-                    records.weights(state.learner.parameters, suffix)
+                _write_weights(records, state.learner.parameters, done)
             due = time.monotonic() - saved >= 60 * configuration.checkpoint_minutes
             if due and done % trainer.whole_every == 0 and done < trainer.schedule.iterations:
                 checkpoints.save(state, done)
@@ -117,6 +116,13 @@ def record(
     if finishes:
         records.tidy()
     return finishes
+
+
+def _write_weights(records: Records, parameters: Any, done: int) -> None:
+    """Writes the newest weights, and every few iterations a copy that stays."""
+    records.weights(parameters, LATEST)
+    if done % records.configuration.weights_every == 0:
+        records.weights(parameters, f"-{done:06d}")
 
 
 def _is_worth_saving(state: Any, done: int, checkpointed: int) -> bool:

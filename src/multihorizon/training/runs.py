@@ -55,11 +55,6 @@ class Run:
     _holds: TemporaryFolder | None = None
 
     @property
-    def is_temporary(self) -> bool:
-        """Whether the folder is removed with this run."""
-        return self._holds is not None
-
-    @property
     def finished(self) -> bool:
         """Whether the run was trained to its end."""
         return is_finished(self.folder)
