@@ -12,8 +12,10 @@ class InputError(ValueError):
 
 
 def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") -> str:
-    """`name` if it is allowed; otherwise an error that names the nearest right one, and all, or what lists them."""
+    """Returns `name` if it is allowed. The error names the nearest one, and all of them or what lists them."""
     names = list(allowed)
+    if not isinstance(name, str):
+        raise InputError(f"{what} must be a name, got {_shown(name)}; allowed: {', '.join(names)}")
     if name in names:
         return name
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
@@ -23,28 +25,51 @@ def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") ->
 
 
 def is_on(variable: str) -> bool:
-    """Whether an environment variable leaves on what it could switch off; a misspelt one is refused."""
+    """Returns whether an environment variable is not `off`. Any other value than `on` and `off` is an error."""
     return one_of(f"value of {variable}", os.environ.get(variable, "on").lower(), ["on", "off"]) == "on"
 
 
+LARGEST_WHOLE_NUMBER = 2**53  # up to here every whole number is also a float
+
+
 def positive(name: str, value: float) -> float:
-    if not (value > 0 and math.isfinite(value)):
-        raise InputError(f"{name} must be a positive number, got {value:g}")
+    """Returns `value` if it is a positive, finite number."""
+    if not (_is_number(value) and value > 0 and math.isfinite(value)):
+        raise InputError(f"{name} must be a positive number, got {_shown(value)}")
     return float(value)
 
 
-def at_least(name: str, value: int, least: int, most: float = math.inf) -> int:
-    if not isinstance(value, Real):
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if not (math.isfinite(value) and value == int(value) and value >= least):
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value:g}")
+def at_least(name: str, value: int, least: int, most: int = LARGEST_WHOLE_NUMBER) -> int:
+    """Returns `value` if it is a whole number from `least` to `most`."""
+    if not (_is_number(value) and math.isfinite(value) and value == int(value) and value >= least):
+        raise InputError(f"{name} must be a whole number of at least {least}, got {_shown(value)}")
     if value > most:
-        raise InputError(f"{name} must be at most {most:,.0f}, got {value:,}")
+        raise InputError(f"{name} must be at most {most:,}, got {_shown(value)}")
     return int(value)
 
 
 def inside(name: str, value: float, low: float, high: float) -> float:
-    """`value` if it lies in the open interval (low, high)."""
-    if not low < value < high:
-        raise InputError(f"{name} must lie in ({low:g}, {high:g}), got {value:g}")
+    """Returns `value` if it lies in the open interval (low, high)."""
+    if not (_is_number(value) and low < value < high):
+        raise InputError(f"{name} must lie in ({low:g}, {high:g}), got {_shown(value)}")
     return float(value)
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a number that a float can hold. True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def _shown(value: object) -> str:
+    """A value in an error message: numbers as numbers, anything else as Python writes it, cut to a line."""
+    if not _is_number(value):
+        text = repr(value) if not isinstance(value, int) or isinstance(value, bool) else "a number beyond all floats"
+        return text if len(text) <= 80 else f"{text[:77]}..."
+    number = float(value)  # type: ignore[arg-type]
+    return f"{int(number):,}" if 1e6 <= abs(number) < 1e15 and number == int(number) else f"{number:g}"

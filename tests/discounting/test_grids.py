@@ -1,9 +1,11 @@
 """All grids have one signature: a discount or a prior in, horizons out."""
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import multihorizon.discounting as mh
@@ -52,6 +54,56 @@ def test_a_discount_without_a_prior_is_for_minimax() -> None:
         words = f"{grid.__name__} needs a discount with a prior, and halves has none; use minimax_grid"
         with pytest.raises(InputError, match=words):
             grid(discount.from_function(halves), 2)
+
+
+def test_a_constant_weighting_is_a_riemann_sum_of_ones() -> None:
+    """k = 1: w(γ) = 1 everywhere, so the two integrals are one."""
+    assert hazard.Exponential(1.0).weighting([0.0, 1e-300, 0.5]) == pytest.approx([1, 1, 1], rel=1e-12)
+    laplace = paper_grid(hazard.Exponential(1.0), 6, form=mh.Form.LAPLACE)
+    power = paper_grid(hazard.Exponential(1.0), 6)
+    np.testing.assert_allclose(laplace.gammas, power.gammas)
+    np.testing.assert_allclose(laplace.weights, power.weights, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("prior", "limit"),
+    [
+        (hazard.Exponential(1 - 1e-9), 0),
+        (hazard.Exponential(1.0), 1),
+        (hazard.Exponential(1 + 1e-9), np.inf),
+        (hazard.Gamma(1.0, 0.5), 0),
+        (hazard.Gamma(1.0, 1.0), 1),
+        (hazard.Gamma(1.0, 1.5), np.inf),
+        (hazard.Gamma(0.9, 1.5), 0),
+        (hazard.Uniform(3.0), 0),
+        (hazard.Mixture([hazard.Exponential(1.0), hazard.Uniform(1.0)], [0.25, 0.75]), 0.25),
+        (hazard.Mixture([hazard.Exponential(2.0), hazard.Uniform(1.0)]), np.inf),
+        (hazard.Density(lambda x: math.exp(-x)), 1),
+        (hazard.Density(lambda x: 0.5 * math.exp(-x) + math.exp(-2 * x)), 0.5),
+        (hazard.Density(lambda x: x * math.exp(-x)), np.inf),
+        (hazard.Density(lambda x: 1.1 * math.exp(-1.1 * x)), 0),
+        (hazard.Density(lambda x: 1 / (1 + x) ** 2), np.inf),
+    ],
+    ids=str,
+)
+def test_weighting_at_gamma_zero_is_its_limit(prior: hazard.Prior, limit: float) -> None:
+    assert float(prior.weighting(0.0)) == pytest.approx(limit, rel=1e-9)
+    if np.isfinite(limit):
+        grid = paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE)
+        if grid.gammas[0] == 0:  # not under a prior whose hazards are bounded
+            assert grid.weights[0] == pytest.approx(limit * grid.gammas[1], rel=1e-9)
+    else:
+        with pytest.raises(InputError, match="grows without bound"):
+            paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE)
+
+
+@pytest.mark.parametrize("k", [3.2e-4, 4e-4, 2.9e-4])
+def test_a_paper_grid_that_would_collapse_is_refused(k: float) -> None:
+    with pytest.raises(InputError, match=r"at least 1e-09 below it; .* use gauss or minimax"):
+        paper_grid(hazard.Exponential(k), 10, gamma_max=0.9887)
+    kept = paper_grid(hazard.Exponential(5.6e-4), 10, gamma_max=0.9887)
+    assert np.all(np.diff(kept.gammas) > 0)
+    assert np.all(kept.weights > 0)
 
 
 WRONG = """

@@ -2,14 +2,15 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate
+from scipy import integrate, stats
 
-from multihorizon.discounting import hazard
+from multihorizon.discounting import gauss_grid, hazard
 from multihorizon.discounting.hazard import Density, Dirac, Exponential, Gamma, Mixture, Samples, Uniform
 
 rates = st.floats(1e-3, 2.0)
@@ -108,8 +109,42 @@ def test_closed_form_agrees_with_numerical_integration(prior: hazard.Prior) -> N
     np.testing.assert_allclose(numerical.hazard_rate(t), prior.hazard_rate(t), rtol=1e-4)
     assert numerical.mean == pytest.approx(prior.mean, rel=1e-8)
     u = np.array([0.01, 0.2, 0.5, 0.9, 0.999])
-    np.testing.assert_allclose(numerical.quantile(u), prior.quantile(u), rtol=1e-3)
-    np.testing.assert_allclose(numerical.cdf(prior.quantile(u)), u, atol=1e-4)
+    np.testing.assert_allclose(numerical.quantile(u), prior.quantile(u), rtol=1e-6)
+    np.testing.assert_allclose(numerical.cdf(prior.quantile(u)), u, atol=1e-9)
+    assert numerical.quantile([0.0, 1.0]).tolist() == list(prior.support)
+
+
+SINGULAR = [
+    (lambda x: 1 / (math.pi * math.sqrt(x * (1 - x))), (0.0, 1.0), stats.arcsine),
+    (lambda x: 0.5 / math.sqrt(1 - x), (0.0, 1.0), stats.beta(1, 0.5)),
+    (lambda x: 0.5 / math.sqrt(x - 2), (2.0, 3.0), stats.beta(0.5, 1, loc=2)),
+]
+
+
+@pytest.mark.parametrize(("function", "support", "exact"), SINGULAR, ids=["arcsine", "upper end", "lower end"])
+def test_densities_may_be_singular_at_their_ends(function: Any, support: tuple[float, float], exact: Any) -> None:
+    prior = Density(function, support)
+    u = np.linspace(0, 1, 101)
+    np.testing.assert_allclose(prior.quantile(u), exact.ppf(u), atol=1e-7)
+    np.testing.assert_allclose(prior.cdf(exact.ppf(u)), u, atol=1e-7)
+    drawn = prior.sample(np.random.default_rng(0), 2000)
+    assert stats.kstest(drawn, exact.cdf).pvalue > 0.01
+    grid = gauss_grid(prior, 40)
+    t = np.array([0.0, 1.0, 5.0])
+    np.testing.assert_allclose(grid.discount(t), prior.survival(t), atol=1e-4)
+    assert prior.density(support[1] if function is not SINGULAR[2][0] else support[0]) == math.inf
+
+
+@pytest.mark.parametrize("width", [0.3, 0.05, 0.01, 2e-3])
+def test_narrow_densities_are_exact_between_their_nodes(width: float) -> None:
+    exact = stats.lognorm(width, scale=0.1)
+    prior = Density(
+        lambda x: float(np.exp(-(np.log(x / 0.1) ** 2) / (2 * width**2)) / (x * width * 2.5066282746310002))
+    )
+    x = 0.1 * np.exp(width * np.linspace(-6, 6, 3001))
+    np.testing.assert_allclose(prior.cdf(x), exact.cdf(x), atol=1e-9)
+    u = np.linspace(0.001, 0.999, 999)
+    np.testing.assert_allclose(prior.quantile(u), exact.ppf(u), rtol=1e-7)
 
 
 @given(continuous | mixtures() | density, st.floats(0.001, 0.999))
@@ -228,7 +263,7 @@ def test_survival_of_long_times_does_not_underflow() -> None:
         (lambda: Gamma(1.0, 2.0).cdf(-1.0), "a hazard must be at least 0"),
         (lambda: Uniform(1.0).quantile(2.0), "a probability must lie in"),
         (lambda: Exponential(1.0).survival(math.inf), "finite"),
-        (lambda: Exponential(1.0).weighting(1.5), r"gamma must lie in \(0, 1\]"),
+        (lambda: Exponential(1.0).weighting(1.5), r"gamma must lie in \[0, 1\]"),
     ],
 )
 def test_bad_input_is_said_in_words(make: object, words: str) -> None:

@@ -14,9 +14,9 @@ from multihorizon.reports.figure_style import save
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> list[experiment.Outcome]:
+def outcomes() -> list[experiment.PathworldResult]:
     return [
-        experiment.Outcome(
+        experiment.PathworldResult(
             e,
             true=np.linspace(1, 2, 15),
             simulated=np.linspace(1, 2, 15),
@@ -27,7 +27,7 @@ def outcomes() -> list[experiment.Outcome]:
     ]
 
 
-def _figures(outcomes: list[experiment.Outcome]) -> list[Figure]:
+def _figures(outcomes: list[experiment.PathworldResult]) -> list[Figure]:
     wanted = discount.hyperbolic(0.01)
     grids = {
         "paper": paper_grid(wanted, 10),
@@ -46,7 +46,7 @@ def _figures(outcomes: list[experiment.Outcome]) -> list[Figure]:
     ]
 
 
-def test_figures_are_drawn_and_labelled(outcomes: list[experiment.Outcome], tmp_path: Path) -> None:
+def test_figures_are_drawn_and_labelled(outcomes: list[experiment.PathworldResult], tmp_path: Path) -> None:
     before = {**matplotlib.rcParams, "backend": None}
     for number, figure in enumerate(_figures(outcomes)):
         for axes in figure.axes:
@@ -58,7 +58,7 @@ def test_figures_are_drawn_and_labelled(outcomes: list[experiment.Outcome], tmp_
     assert {**matplotlib.rcParams, "backend": None} == before
 
 
-def test_every_agent_is_in_the_legend(outcomes: list[experiment.Outcome]) -> None:
+def test_every_agent_is_in_the_legend(outcomes: list[experiment.PathworldResult]) -> None:
     (axes,) = theory_figures.draw_path_values(outcomes[0]).axes
     legend = axes.get_legend()
     assert legend is not None

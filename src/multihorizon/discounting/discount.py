@@ -1,6 +1,7 @@
 """Discount functions d(t): the present value of a reward of 1 that comes after t steps.
 
-Every discount here comes from a hazard prior, whose survival s(t) it is, except those made by `from_function`.
+Every discount here comes from a hazard prior, whose survival s(t) it is, except `deadline` and those made by
+`from_function`.
 """
 
 import math
@@ -10,7 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multihorizon.discounting.hazard import Dirac, Exponential, Gamma, Mixture, Prior, Uniform
+from multihorizon.discounting.hazard import (
+    Dirac,
+    Exponential,
+    Gamma,
+    MittagLeffler,
+    Mixture,
+    Prior,
+    Stable,
+    Uniform,
+)
 from multihorizon.discounting.hazard.prior import Values, times
 from multihorizon.errors import InputError, inside, positive
 
@@ -146,6 +156,63 @@ def generalised_hyperbolic(k: float, a: float) -> Discount:
         InputError: If k or a is not a positive number.
     """
     return from_prior(Gamma(k, a), f"generalised hyperbolic(k={k:g}, a={a:g})")
+
+
+def rachlin(k: float, s: float) -> Discount:
+    """Returns Rachlin's discount 1 / (1 + k t^s), which a Mittag-Leffler prior implies.
+
+    Args:
+        k: How fast the discount falls, positive.
+        s: The sensitivity to delay, in [0.01, 0.99], or 1, which gives the hyperbolic discount.
+
+    Raises:
+        InputError: If k is not a positive number or s lies outside its range. With s > 1 the discount is no mixture of
+            exponentials and has no prior.
+    """
+    prior = Exponential(k) if s == 1 else MittagLeffler(k, _sensitivity(s, "1 / (1 + k * t**s)"))
+    return from_prior(prior, f"rachlin(k={k:g}, s={s:g})")
+
+
+def ebert_prelec(k: float, s: float) -> Discount:
+    """Returns the discount e^{-(kt)^s} of Ebert and Prelec, a Weibull survival, which a stable prior implies.
+
+    Args:
+        k: How fast the discount falls, positive.
+        s: The sensitivity to time, in [0.01, 0.99], or 1, which gives the exponential discount with γ = e^{-k}.
+
+    Raises:
+        InputError: If k is not a positive number or s lies outside its range. With s > 1 the discount is no mixture of
+            exponentials and has no prior.
+    """
+    prior = Dirac(positive("k", k)) if s == 1 else Stable(k, _sensitivity(s, "math.exp(-((k * t) ** s))"))
+    return from_prior(prior, f"ebert-prelec(k={k:g}, s={s:g})")
+
+
+def _sensitivity(s: float, formula: str) -> float:
+    if s > 1:
+        raise InputError(
+            f"s must be at most 1, got {s:g}: beyond it the discount is no mixture of exponentials and has no prior; "
+            f"use minimax_grid(discount.from_function(lambda t: {formula}), heads), which states its error"
+        )
+    return s
+
+
+def deadline(last: float) -> Discount:
+    """Returns the discount that is 1 until the time `last` and 0 after it: rewards after the deadline do not count.
+
+    It is no mixture of exponentials and has no prior.
+
+    Args:
+        last: The last time that counts, in steps, at least 0.
+
+    Raises:
+        InputError: If `last` is negative or not finite.
+    """
+    last = float(times(last))
+    # e^{1 - t / (last + 1)} is at least 1 until `last`: an exponential bound, by which endless tasks have values.
+    return Discount(
+        f"deadline({last:g})", lambda t: np.where(t <= last, 1.0, 0.0)[()], None, math.exp(-1 / (last + 1)), math.e
+    )
 
 
 def quasi_hyperbolic(beta: float, delta: float) -> Discount:

@@ -10,6 +10,10 @@ from multihorizon.discounting.horizons import MOST_HEADS, Horizons, single
 from multihorizon.discounting.sources import as_prior
 from multihorizon.errors import InputError, at_least, inside
 
+# The least probability of a γ below gamma_max. With less, all heads but the last weigh less than that, and below 1e-15
+# the nodes of the sum are no longer distinct numbers.
+LEAST_BELOW = 1e-9
+
 
 class Form(Enum):
     """The integral over γ that the paper's Riemann sum approximates.
@@ -57,7 +61,7 @@ def paper_grid(
 
     Raises:
         InputError: If the source has no prior, or one with point masses or with no probability on one side of
-            `gamma_max`; or if another argument lies outside its range.
+            `gamma_max` (less than 1e-9 below it counts as none); or if another argument lies outside its range.
     """
     prior = as_prior(source, "paper_grid")
     heads = at_least("heads", heads, 1, MOST_HEADS)
@@ -67,23 +71,20 @@ def paper_grid(
     if prior.atoms.rates.size:
         raise InputError(f"the paper grid needs a prior without point masses, not {prior}; use gauss or minimax")
     beyond = float(prior.cdf(-np.log(gamma_max)))  # 1 - γ_max^{1/k} for the exponential prior
-    if not 0 < beyond < 1:
+    if not 0 < beyond <= 1 - LEAST_BELOW:
         raise InputError(
-            f"the paper grid needs a prior with some probability of a γ above and below {gamma_max:g}; under {prior} "
-            f"the probability above is {beyond:g}; use gauss or minimax"
+            f"the paper grid needs a prior with some probability of a γ above {gamma_max:g} and at least "
+            f"{LEAST_BELOW:g} below it; under {prior} the probability above is {beyond:.12g}; use gauss or minimax"
         )
-    b = np.exp(np.log(beyond) / heads)
-    x = 1 - b ** np.arange(heads)
-    gammas = np.exp(-np.asarray(prior.quantile(b ** np.arange(heads))))
+    steps = np.arange(heads) * (np.log(beyond) / heads)  # i ln b
+    x = -np.expm1(steps)
+    gammas = np.exp(-np.asarray(prior.quantile(np.exp(steps))))
     if form is Form.POWER:
         edges, height = np.append(x, 1.0), np.ones(heads)
     else:
-        at_zero = float(prior.weighting(np.finfo(float).tiny))
-        if at_zero > 1:
+        edges, height = np.append(gammas, 1.0), np.asarray(prior.weighting(gammas))
+        if not np.all(np.isfinite(height)):
             raise InputError(f"under {prior} w(γ) grows without bound as γ falls to 0; use Form.POWER")
-        edges, height = np.append(gammas, 1.0), np.zeros(heads)
-        height[gammas > 0] = prior.weighting(gammas[gammas > 0])
-        height[gammas == 0] = at_zero
     widths = np.diff(edges)
     if sum_ is Sum.UPPER:
         widths = np.append(0.0, widths[:-1])

@@ -48,8 +48,8 @@ class Horizons:
     with one head per γ can act by it. Horizons are immutable, and equal where their gammas and weights are equal.
 
     Args:
-        gammas: The discount factors, in [0, 1] [H].
-        weights: The weight of each, finite [H].
+        gammas: The discount factors [H], in [0, 1].
+        weights: The weight of each [H], finite.
 
     Raises:
         InputError: If a discount factor lies outside [0, 1] or the weights are not one finite number per factor.

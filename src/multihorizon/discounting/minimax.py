@@ -6,11 +6,11 @@ set of heads the error is nearly linear in small changes of ln λ and of the wei
 program (sequential linear programming with a trust region). A least-squares fit, which is smooth, comes first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.optimize import least_squares, linprog
 
 from multihorizon.discounting.discount import Discount
@@ -28,27 +28,34 @@ SMALLEST_GAIN = 1e-6  # relative; below it another head does not help
 
 
 class Heads(NamedTuple):
-    """The sum Σ wᵢ e^{-λᵢ t} in the variables of the search."""
+    """Sums Σ wᵢ e^{-λᵢ t} in the variables of the search: one set of rates, and weights for each of D discounts."""
 
     log_rates: Float[np.ndarray, " H"]
-    weights: Float[np.ndarray, " H"]
+    weights: Float[np.ndarray, "D H"]
 
     def terms(self, t: np.ndarray) -> Float[np.ndarray, "T H"]:
         return np.exp(-np.multiply.outer(t, np.exp(self.log_rates)))
 
-    def slopes(self, t: np.ndarray) -> Float[np.ndarray, "T H"]:
+    def slopes(self, t: np.ndarray) -> Float[np.ndarray, "D T H"]:
         """∂(wᵢ e^{-λᵢ t}) / ∂ ln λᵢ."""
-        return -np.multiply.outer(t, np.exp(self.log_rates)) * self.terms(t) * self.weights
+        return -np.multiply.outer(t, np.exp(self.log_rates)) * self.terms(t) * self.weights[:, None]
 
-    def error(self, t: np.ndarray, target: np.ndarray) -> float:
-        return float(np.abs(self.terms(t) @ self.weights - target).max())
+    def missed(self, t: np.ndarray, target: np.ndarray) -> Float[np.ndarray, "D T"]:
+        return target - self.weights @ self.terms(t).T
 
 
 class Problem(NamedTuple):
+    """Discounts at some times, and the bounds on ln λ."""
+
     t: Float[np.ndarray, " T"]
-    target: Float[np.ndarray, " T"]
+    target: Float[np.ndarray, "D T"]
     low: float  # smallest ln λ, given by gamma_max
     high: float  # largest ln λ
+    floors: Float[np.ndarray, " D"]  # errors of each discount that cannot be helped, and do not count
+
+    def error(self, heads: Heads) -> float:
+        """Returns the largest error beyond the floor of its discount."""
+        return float((np.abs(heads.missed(self.t, self.target)).max(axis=1) - self.floors).max())
 
 
 def minimax_grid(
@@ -79,58 +86,96 @@ def minimax_grid(
     heads = at_least("heads", heads, 1, MOST_HEADS)
     cap = inside("gamma_max", gamma_max, 0, 1)
     every_step = np.arange(at_least("t_max", t_max, 1) + 1)
-    wanted = np.asarray(discount(every_step))
-    chosen = np.unique(np.round(np.geomspace(1, t_max + 1, FITTED_TIMES)).astype(int)) - 1
+    wanted = np.asarray(discount(every_step))[None]
+    *_, best = grow(problem_at(fitted_steps(t_max), wanted, cap), heads)
+    return _as_horizons(refine(best, wanted, cap), heads, cap)
+
+
+def fitted_steps(t_max: int, count: int = FITTED_TIMES) -> Int[np.ndarray, " T"]:
+    """Returns steps from 0 to t_max, dense where discounts change fast. `refine` adds those that they miss."""
+    return np.unique(np.round(np.geomspace(1, t_max + 1, count)).astype(int)) - 1
+
+
+def problem_at(
+    chosen: Int[np.ndarray, " T"],
+    wanted: Float[np.ndarray, "D every_step"],
+    cap: float,
+    floors: Float[np.ndarray, " D"] | None = None,
+) -> Problem:
+    """Returns the problem at the chosen steps, given the discounts at every step and the largest γ."""
     low = min(np.log(-np.log(cap)), np.log(MOST_RATE) - 1e-3)
+    return Problem(
+        chosen.astype(float), wanted[:, chosen], float(low), float(np.log(MOST_RATE)), _floors(wanted, floors)
+    )
 
-    def fitted_at(chosen: np.ndarray) -> Problem:
-        return Problem(every_step[chosen].astype(float), wanted[chosen], low, np.log(MOST_RATE))
 
-    best = _grow(fitted_at(chosen), heads)
+def _floors(wanted: np.ndarray, given: np.ndarray | None) -> Float[np.ndarray, " D"]:
+    return np.zeros(len(wanted)) if given is None else given
+
+
+def refine(
+    best: Heads,
+    wanted: Float[np.ndarray, "D every_step"],
+    cap: float,
+    chosen: Int[np.ndarray, " T"] | None = None,
+    floors: Float[np.ndarray, " D"] | None = None,
+) -> Heads:
+    """Adds the steps at which the error peaks between two fitted ones, until it no longer does."""
+    every_step = np.arange(wanted.shape[1])
+    chosen = fitted_steps(len(every_step) - 1) if chosen is None else chosen
     for _ in range(MOST_REFINEMENTS):
-        missed = np.abs(best.terms(every_step) @ best.weights - wanted)
+        missed = (np.abs(best.missed(every_step, wanted)) - _floors(wanted, floors)[:, None]).max(axis=0)
         worst = int(np.argmax(missed))
         if worst in chosen or missed[worst] <= missed[chosen].max() * 1.001:
             break
-        chosen = np.union1d(chosen, worst)  # the error peaks between two fitted times
-        best = _descend(fitted_at(chosen), best)
-    return _as_horizons(best, heads, cap)
-
-
-def _grow(problem: Problem, heads: int) -> Heads:
-    best = Heads(np.empty(0), np.empty(0))
-    error = best.error(problem.t, problem.target)
-    for _ in range(heads):
-        edges = np.concatenate([[problem.low], np.sort(best.log_rates), [problem.high]])
-        gaps = (edges[1:] + edges[:-1]) / 2
-        starts = [Heads(np.append(best.log_rates, gap), np.append(best.weights, 1e-3)) for gap in gaps]
-        fitted = [_least_squares(problem, start) for start in starts]
-        candidate = _descend(problem, min(fitted, key=lambda h: h.error(problem.t, problem.target)))
-        new_error = candidate.error(problem.t, problem.target)
-        if new_error > error * (1 - SMALLEST_GAIN):
-            break
-        best, error = candidate, new_error
-        if error < GOOD_ENOUGH * problem.target[0]:
-            break
+        chosen = np.union1d(chosen, worst)
+        best = descend(problem_at(chosen, wanted, cap, floors), best)
     return best
 
 
+def grow(problem: Problem, heads: int) -> Iterator[Heads]:
+    """Yields the best set of no head, one head, two heads, ..., for a single discount, as long as each one helps."""
+    best = Heads(np.empty(0), np.empty((1, 0)))
+    error = problem.error(best)
+    yield best
+    for _ in range(heads):
+        starts = [
+            Heads(np.append(best.log_rates, gap), np.append(best.weights, [[1e-3]], axis=1))
+            for gap in gaps(problem, best)
+        ]
+        fitted = [_least_squares(problem, start) for start in starts]
+        candidate = descend(problem, min(fitted, key=problem.error))
+        new_error = problem.error(candidate)
+        if new_error > error * (1 - SMALLEST_GAIN):
+            break
+        best, error = candidate, new_error
+        yield best
+        if error < GOOD_ENOUGH * problem.target[0, 0]:
+            break
+
+
+def gaps(problem: Problem, heads: Heads) -> Float[np.ndarray, " gaps"]:
+    """Returns the middle of each gap between two heads, or between a head and a bound, in ln λ."""
+    edges = np.concatenate([[problem.low], np.sort(heads.log_rates), [problem.high]])
+    return (edges[1:] + edges[:-1]) / 2
+
+
 def _least_squares(problem: Problem, start: Heads) -> Heads:
-    count = len(start.weights)
+    count = len(start.log_rates)
 
     def heads(x: np.ndarray) -> Heads:
-        return Heads(x[:count], np.exp(x[count:]))
+        return Heads(x[:count], np.exp(x[None, count:]))
 
     def residual(x: np.ndarray) -> np.ndarray:
-        return heads(x).terms(problem.t) @ heads(x).weights - problem.target
+        return -heads(x).missed(problem.t, problem.target)[0]
 
     def jacobian(x: np.ndarray) -> np.ndarray:
         h = heads(x)
-        return np.concatenate([h.slopes(problem.t), h.terms(problem.t) * h.weights], axis=1)
+        return np.concatenate([h.slopes(problem.t)[0], h.terms(problem.t) * h.weights], axis=1)
 
     lower = np.concatenate([np.full(count, problem.low), np.full(count, -30.0)])
     upper = np.concatenate([np.full(count, problem.high), np.full(count, 5.0)])
-    x = np.concatenate([start.log_rates, np.log(np.maximum(start.weights, 1e-6))])
+    x = np.concatenate([start.log_rates, np.log(np.maximum(start.weights[0], 1e-6))])
     margin = 1e-9 * (upper - lower)
     found = least_squares(
         residual,
@@ -146,29 +191,32 @@ def _least_squares(problem: Problem, start: Heads) -> Heads:
     return heads(found.x)
 
 
-def _descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
-    """Reduces the largest error by sequential linear programming."""
-    count = len(heads.weights)
-    error = heads.error(problem.t, problem.target)
+def descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
+    """Reduces the largest error over all discounts by sequential linear programming."""
+    discounts, count = heads.weights.shape
+    size = discounts * count  # of all weights; the moves of ln λ follow them
+    error = problem.error(heads)
     if error < EXACT:
         return heads
     radius = 0.3
-    objective = np.append(np.zeros(2 * count), 1.0)
+    objective = np.append(np.zeros(size + count), 1.0)
     for _ in range(steps):
         # In units of the current error the program is well scaled, however small the error is.
-        residual = (problem.target - heads.terms(problem.t) @ heads.weights) / error
-        columns = np.concatenate([heads.terms(problem.t), heads.slopes(problem.t)], axis=1)
+        residual = heads.missed(problem.t, problem.target).reshape(-1) / error
+        spare = np.repeat(problem.floors / error, len(problem.t))
+        by_weights = np.kron(np.eye(discounts), heads.terms(problem.t))
+        columns = np.concatenate([by_weights, heads.slopes(problem.t).reshape(-1, count)], axis=1)
         unit = error / np.maximum(np.abs(columns).max(axis=0), 1e-300)
         move = columns * unit / error
-        ceiling = -np.ones((len(problem.t), 1))
-        lower = np.concatenate([-heads.weights, np.maximum(-radius, problem.low - heads.log_rates)]) / unit
+        ceiling = -np.ones((len(residual), 1))
+        lower = np.concatenate([-heads.weights.reshape(-1), np.maximum(-radius, problem.low - heads.log_rates)]) / unit
         upper = np.concatenate(
-            [np.full(count, np.inf), np.minimum(radius, problem.high - heads.log_rates) / unit[count:]]
+            [np.full(size, np.inf), np.minimum(radius, problem.high - heads.log_rates) / unit[size:]]
         )
         solved = linprog(
             objective,
             A_ub=np.block([[move, ceiling], [-move, ceiling]]),
-            b_ub=np.concatenate([residual, -residual]),
+            b_ub=np.concatenate([spare + residual, spare - residual]),
             bounds=np.stack([np.append(lower, 0.0), np.append(upper, np.inf)], axis=1),
             method="highs",
         )
@@ -177,10 +225,10 @@ def _descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
         step = solved.x[:-1] * unit
         predicted = error * solved.x[-1]
         candidate = Heads(
-            np.clip(heads.log_rates + step[count:], problem.low, problem.high),
-            np.maximum(heads.weights + step[:count], 0),
+            np.clip(heads.log_rates + step[size:], problem.low, problem.high),
+            np.maximum(heads.weights + step[:size].reshape(discounts, count), 0),
         )
-        new_error = candidate.error(problem.t, problem.target)
+        new_error = problem.error(candidate)
         share = (error - new_error) / max(error - predicted, 1e-300)  # of the predicted gain
         converged = predicted > error * (1 - 1e-7)
         if new_error < error:
@@ -192,8 +240,8 @@ def _descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
 
 
 def _as_horizons(best: Heads, heads: int, cap: float) -> Horizons:
-    used = best.weights > 1e-12
-    log_rates, weights = best.log_rates[used], best.weights[used]
+    used = best.weights[0] > 1e-12
+    log_rates, weights = best.log_rates[used], best.weights[0, used]
     gammas = np.minimum(np.exp(-np.exp(log_rates)), cap)
     gammas[gammas < 1e-15] = 0.0
     while len(gammas) < heads:  # unused heads: the middle of the widest gap in log effective horizon

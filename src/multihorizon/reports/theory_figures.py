@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from multihorizon.discounting import Discount, Form, Horizons, discount, hazard, paper_grid
 from multihorizon.envs.pathworld import Pathworld
-from multihorizon.experiments.pathworld import Experiment, K, Outcome
+from multihorizon.experiments.pathworld import K, PathworldResult, PathworldTable
 from multihorizon.reports.figure_style import (
     BLACK,
     BLUE,
@@ -168,7 +168,7 @@ def draw_fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figu
 
 
 @styled
-def draw_pathworld(outcome: Outcome) -> Figure:
+def draw_pathworld(outcome: PathworldResult) -> Figure:
     """Draws the paths, and what they are worth to each agent."""
     figure, (left, right) = canvas(12, 4.8, columns=2, width_ratios=[1, 1.25])
     _draw_paths(left, Pathworld(), np.flatnonzero(np.isclose(outcome.true, outcome.true.max())))
@@ -178,7 +178,7 @@ def draw_pathworld(outcome: Outcome) -> Figure:
 
 
 @styled
-def draw_path_values(outcome: Outcome) -> Figure:
+def draw_path_values(outcome: PathworldResult) -> Figure:
     """Draws the value of each path to each agent: in closed form, learned, and true."""
     figure, (axes,) = canvas(7.2, 4.6)
     _draw_values(axes, outcome)
@@ -187,7 +187,7 @@ def draw_path_values(outcome: Outcome) -> Figure:
 
 
 @styled
-def draw_gamma_max(experiment: Experiment) -> Figure:
+def draw_gamma_max(experiment: PathworldTable) -> Figure:
     """Draws the discount that an agent with each largest γ acts by, beside the one wanted."""
     figure, (left, right) = canvas(11, 4.2, columns=2)
     wanted = discount.hyperbolic(K)
@@ -209,7 +209,7 @@ def _format_agent(agent: str) -> str:
     return agent.replace("gamma_max", "γ max").replace("gamma", "γ").replace("=", " = ")
 
 
-def _draw_values(axes: Axes, outcome: Outcome) -> None:
+def _draw_values(axes: Axes, outcome: PathworldResult) -> None:
     paths = np.arange(1, len(outcome.true) + 1)
     axes.plot(paths, outcome.true, color=BLACK, linewidth=5, alpha=0.25, label="true value under hazard", zorder=3)
     axes.plot(paths, outcome.simulated, "x", color=BLACK, markersize=6, label="simulated", zorder=6)
@@ -252,3 +252,17 @@ def _draw_paths(axes: Axes, world: Pathworld, best: Int[np.ndarray, " n"]) -> No
     axes.set(xlabel="steps to walk, each with the same unknown risk of dying", ylabel="path i, which pays i at its end")
     axes.set(xlim=(-6, 250), yticks=range(1, world.paths + 1), title="One choice: near and small, or far and large?")
     axes.grid(False)
+
+
+def draw_pathworld_figures(results: list[PathworldResult]) -> dict[str, Figure]:
+    """Returns the figures of the Pathworld tables, and those that are mathematics alone, by file name."""
+    by_name = {result.experiment.name: result for result in results}
+    return {
+        "pathworld": draw_pathworld(by_name["matching_prior"]),
+        **{f"values_{name}": draw_path_values(result) for name, result in by_name.items()},
+        "effect_of_gamma_max": draw_gamma_max(by_name["gamma_max"].experiment),
+        "hyperbolic_against_exponential": draw_hyperbolic_against_exponential(),
+        "priors_and_discounts": draw_priors_and_discounts(),
+        "gamma_integral": draw_gamma_integral(),
+        "integral_forms": draw_integral_forms(),
+    }

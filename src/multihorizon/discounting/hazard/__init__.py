@@ -8,5 +8,18 @@ from multihorizon.discounting.hazard.closed import Dirac, Exponential, Gamma, Un
 from multihorizon.discounting.hazard.density import Density
 from multihorizon.discounting.hazard.mixed import Mixture, Samples
 from multihorizon.discounting.hazard.prior import Atoms, Prior
+from multihorizon.discounting.hazard.stable import MittagLeffler, Stable
 
-__all__ = ["Atoms", "Density", "Dirac", "Exponential", "Gamma", "Mixture", "Prior", "Samples", "Uniform"]
+__all__ = [
+    "Atoms",
+    "Density",
+    "Dirac",
+    "Exponential",
+    "Gamma",
+    "MittagLeffler",
+    "Mixture",
+    "Prior",
+    "Samples",
+    "Stable",
+    "Uniform",
+]

@@ -106,6 +106,9 @@ class Exponential(Prior):
     def hazard_rate(self, t: ArrayLike) -> Values:
         return self.k / (1 + self.k * times(t))
 
+    def _weighting_at_zero(self) -> float:
+        return 1.0 if self.k == 1 else 0.0 if self.k < 1 else np.inf  # γ^{1/k - 1} / k
+
 
 @dataclass(frozen=True)
 class Gamma(Prior):
@@ -153,6 +156,10 @@ class Gamma(Prior):
 
     def hazard_rate(self, t: ArrayLike) -> Values:
         return self.a * self.k / (1 + self.k * times(t))
+
+    def _weighting_at_zero(self) -> float:
+        shape_alone = 1.0 if self.a == 1 else 0.0 if self.a < 1 else np.inf  # (-ln γ)^{a - 1} / Γ(a)
+        return shape_alone if self.k == 1 else 0.0 if self.k < 1 else np.inf
 
 
 @dataclass(frozen=True)

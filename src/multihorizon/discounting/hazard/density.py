@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss, legint, legval, legvander
 from numpy.typing import ArrayLike
-from scipy.interpolate import PchipInterpolator
 
 from multihorizon.discounting.hazard.mixed import Samples
 from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, rates
@@ -17,7 +17,9 @@ SMALLEST, LARGEST = 1e-60, 1e12  # hazards outside this range behave as 0 and �
 ORDER = 16
 MOST_PANELS = 20_000
 TOLERANCE = 1e-10  # error of the integral over one panel; the whole integral is 1
-X, W = np.polynomial.legendre.leggauss(ORDER)
+PROBES = (-0.8, -0.4, 0.0, 0.3, 0.7)  # places in a panel, which spans [-1, 1], where its halves are compared with it
+HALVINGS = 50  # of a panel, to find a quantile: its width is then 1e-15 of the panel
+X, W = leggauss(ORDER)
 
 
 class Panels(NamedTuple):
@@ -28,22 +30,53 @@ class Panels(NamedTuple):
     masses: np.ndarray  # [n, ORDER]
 
 
-def _elementwise(function: Callable[[float], float], at: np.ndarray) -> np.ndarray:
-    values = np.array([float(function(float(x))) for x in at.reshape(-1)]).reshape(at.shape)
-    if not np.all(np.isfinite(values) & (values >= 0)):
-        bad = at[~(np.isfinite(values) & (values >= 0))].flat[0]
-        raise InputError(f"a density must be finite and at least 0 everywhere; at λ = {bad:g} it is not")
+# From the masses of a panel's nodes to the Legendre coefficients of the integral of its interpolant [ORDER + 1, ORDER].
+_FIT = np.linalg.inv(legvander(X, ORDER - 1))
+_INTEGRAL = np.stack([legint(column, lbnd=-1) for column in _FIT.T], axis=1) / W
+
+
+def _evaluate(function: Callable[[float], float], at: np.ndarray) -> np.ndarray:
+    """Returns p at each hazard, ∞ where it divides by zero."""
+
+    def one(rate: float) -> float:
+        try:
+            return float(function(rate))
+        except ZeroDivisionError:
+            return np.inf
+
+    values = np.array([one(float(x)) for x in at.reshape(-1)]).reshape(at.shape)
+    _require(values >= 0, at)
     return values
+
+
+def _require(held: np.ndarray, at: np.ndarray) -> None:
+    if not np.all(held):
+        where = at[~held].flat[0]
+        raise InputError(f"a density must be finite and at least 0 inside its support; at λ = {where:g} it is not")
 
 
 def _rule(function: Callable[[float], float], low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     half = (high - low)[:, None] / 2
     nodes = low[:, None] + half * (1 + X)
-    return nodes, _elementwise(function, nodes) * half * W
+    # The ends stay out even where rounding would reach them: the density may be singular there.
+    nodes = np.clip(nodes, np.nextafter(low, np.inf)[:, None], np.nextafter(high, -np.inf)[:, None])
+    values = _evaluate(function, nodes)
+    _require(np.isfinite(values), nodes)
+    return nodes, values * half * W
+
+
+def _cumulative(masses: np.ndarray, x: float) -> np.ndarray:
+    """Returns the integral of each panel's interpolant from its left end to x in [-1, 1], which spans the panel [n].
+
+    Args:
+        masses: The masses of the nodes of each panel [n, ORDER].
+        x: A place in every panel.
+    """
+    return masses @ (legval(x, np.eye(ORDER + 1)) @ _INTEGRAL)
 
 
 def _integrate(function: Callable[[float], float], support: tuple[float, float]) -> Panels:
-    """Integrates p adaptively: halves each panel until its halves agree with it.
+    """Integrates p adaptively: halves each panel until its halves agree with it, on its whole and on its parts.
 
     The first panels are evenly spaced in ln λ, four per decade, so that a prior of any scale is found and e^{-λt} is
     smooth on each of them for any t. In a finite support eighty more, evenly spaced in λ, find narrow peaks.
@@ -61,7 +94,10 @@ def _integrate(function: Callable[[float], float], support: tuple[float, float])
         middle = (lows + highs) / 2
         left, right = _rule(function, lows, middle), _rule(function, middle, highs)
         change = np.abs(left[1].sum(1) + right[1].sum(1) - masses.sum(1))
-        narrow = (highs - lows) <= 1e-14 * highs  # the density jumps here
+        for x in PROBES:  # a rule can be exact on the whole panel while its interpolant is not on a part
+            parts = _cumulative(left[1], 2 * x + 1) if x < 0 else left[1].sum(1) + _cumulative(right[1], 2 * x - 1)
+            change = np.maximum(change, np.abs(parts - _cumulative(masses, x)))
+        narrow = (highs - lows) <= 1e-14 * highs  # the density jumps or is singular here
         good = (change <= TOLERANCE) | narrow
         done.append((lows[good], highs[good], nodes[good], masses[good]))
         bad = ~good
@@ -86,8 +122,8 @@ class Density(Prior):
             thousandth of its location.
 
     Raises:
-        InputError: If the density is negative or not finite somewhere, does not integrate to 1, or is too rough to
-            integrate, or if the support is not an interval in [0, ∞].
+        InputError: If the density is negative or not finite inside the support (at its ends it may be ∞), does not
+            integrate to 1, or is too rough to integrate, or if the support is not an interval in [0, ∞].
     """
 
     function: Callable[[float], float]
@@ -119,20 +155,16 @@ class Density(Prior):
         return Samples(self.panels.nodes.reshape(-1), masses / masses.sum())
 
     @cached_property
-    def _cdf_and_quantile(self) -> tuple[PchipInterpolator, PchipInterpolator]:
-        """Interpolants of the cdf and its inverse, exact at the ends and nodes of the panels."""
-        legendre = np.polynomial.legendre.Legendre
-        fit = np.linalg.inv(np.polynomial.legendre.legvander(X, ORDER - 1))  # values at nodes -> coefficients
-        inside = np.stack([legendre(column).integ(lbnd=-1)(X) for column in fit.T], axis=1) / W  # [node, node]
+    def _before(self) -> np.ndarray:
+        """The probability below each edge of the panels [n + 1]."""
         before = np.concatenate([[0.0], np.cumsum(self.panels.masses.sum(1))])
-        at_nodes = before[:-1, None] + self.panels.masses @ inside.T
-        rates_ = np.concatenate([self.panels.edges[:-1, None], self.panels.nodes], axis=1).reshape(-1)
-        reached = np.concatenate([before[:-1, None], at_nodes], axis=1).reshape(-1)
-        rates_, reached = np.append(rates_, self.panels.edges[-1]), np.append(reached, before[-1]) / before[-1]
-        reached = np.maximum.accumulate(np.clip(reached, 0, 1))
-        rises = np.concatenate([[True], np.diff(reached) > 1e-16])
-        rates_, reached = rates_[rises], reached[rises]
-        return PchipInterpolator(rates_, reached), PchipInterpolator(reached, rates_)
+        return before / before[-1]
+
+    def _cdf_within(self, panel: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Returns the cdf inside each of the panels, as a function of a place x in [-1, 1] in each."""
+        low, high = self._before[panel], self._before[panel + 1]
+        coefficients = _INTEGRAL @ self.panels.masses[panel].T / self.panels.masses.sum()
+        return lambda x: np.clip(low + legval(x, coefficients, tensor=False), low, high)
 
     @property
     def mean(self) -> float:
@@ -142,16 +174,28 @@ class Density(Prior):
         rate = rates(rate)
         inside = (rate >= self.support[0]) & (rate <= self.support[1])
         values = np.zeros(rate.shape)
-        values[inside] = _elementwise(self.function, rate[inside])
+        values[inside] = _evaluate(self.function, rate[inside])
         return values[()]
 
     def cdf(self, rate: ArrayLike) -> Values:
-        cdf, _ = self._cdf_and_quantile
-        return cdf(np.clip(rates(rate), cdf.x[0], cdf.x[-1]))[()]
+        rate, edges = rates(rate), self.panels.edges
+        flat = np.clip(rate.reshape(-1), edges[0], edges[-1])
+        panel = np.clip(np.searchsorted(edges, flat, side="right") - 1, 0, len(edges) - 2)
+        x = 2 * (flat - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
+        return self._cdf_within(panel)(x).reshape(rate.shape)[()]
 
     def quantile(self, probability: ArrayLike) -> Values:
-        _, quantile = self._cdf_and_quantile
-        return quantile(np.clip(probabilities(probability), quantile.x[0], quantile.x[-1]))[()]
+        u, edges = probabilities(probability), self.panels.edges
+        flat = u.reshape(-1)
+        panel = np.clip(np.searchsorted(self._before, flat) - 1, 0, len(edges) - 2)
+        cdf = self._cdf_within(panel)
+        low, high = np.full(flat.shape, -1.0), np.ones(flat.shape)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            enough = cdf(middle) >= flat
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        found = edges[panel] + (edges[panel + 1] - edges[panel]) * (1 + high) / 2
+        return np.where(u == 0, self.support[0], np.where(u == 1, self.support[1], found.reshape(u.shape)))[()]
 
     def log_survival(self, t: ArrayLike) -> Values:
         return self.nodes.log_survival(t)

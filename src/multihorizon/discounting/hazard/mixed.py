@@ -172,6 +172,9 @@ class Mixture(Prior):
     def log_survival(self, t: ArrayLike) -> Values:
         return special.logsumexp(self._log_terms(t), axis=0)
 
+    def _weighting_at_zero(self) -> float:
+        return float(self._average([c.weighting(0.0) for c in self.components]))
+
     def hazard_rate(self, t: ArrayLike) -> Values:
         rates = np.stack([np.asarray(c.hazard_rate(t)) for c in self.components])
         return _posterior_mean(self._log_terms(t), rates)

@@ -143,12 +143,35 @@ class Prior(ABC):
         """Returns w(γ) = p(-ln γ) / γ, the weighting for which s(t) = ∫ w(γ) γ^t dγ (equation 18, Table 1).
 
         Args:
-            gamma: Discount factors in (0, 1].
+            gamma: Discount factors in [0, 1]. At γ = 0 the weighting is its limit, which may be ∞.
 
         Raises:
-            InputError: If a discount factor lies outside (0, 1].
+            InputError: If a discount factor lies outside [0, 1].
         """
         gamma = np.asarray(gamma, dtype=float)
-        if not np.all((gamma > 0) & (gamma <= 1)):
-            raise InputError("gamma must lie in (0, 1]")
-        return np.asarray(self.density(-np.log(gamma)) / gamma)[()]
+        if not np.all((gamma >= 0) & (gamma <= 1)):
+            raise InputError("gamma must lie in [0, 1]")
+        values = np.empty(gamma.shape)
+        held = gamma > 0
+        values[held] = np.asarray(self.density(-np.log(gamma[held]))) / gamma[held]
+        if not np.all(held):
+            values[~held] = self._weighting_at_zero()
+        return values[()]
+
+    def _weighting_at_zero(self) -> float:
+        """Returns the limit of p(λ) e^λ as λ grows, found numerically where a prior does not know it.
+
+        From 175 to 350 to 700, ln p + λ changes twice. Where it grows or falls without bound the second change is as
+        large as the first (a power of λ) or larger; where it has a limit the changes shrink.
+        """
+        if np.isfinite(self.support[1]):
+            return 0.0
+        at = np.array([175.0, 350.0, 700.0])
+        with np.errstate(divide="ignore"):
+            height = np.log(self.density(at)) + at
+        if np.isneginf(height[-1]):
+            return 0.0
+        first, second = np.diff(height)
+        if abs(second) > max(0.75 * abs(first), 1e-9):
+            return np.inf if second > 0 else 0.0
+        return float(np.exp(height[-1]))

@@ -1,0 +1,134 @@
+"""How closely a grid of horizons reproduces a discount, what limits it, and how other grids compare."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from multihorizon.discounting.discount import Discount
+from multihorizon.discounting.grids import gauss_grid, paper_grid
+from multihorizon.discounting.horizons import Fit, Horizons
+from multihorizon.discounting.minimax import minimax_grid
+from multihorizon.discounting.sources import as_discount
+from multihorizon.errors import InputError, at_least, inside, one_of
+
+GRIDS = ("paper", "gauss", "minimax")
+DEFAULT_GAMMA_MAX = 0.99  # of the paper and minimax grids
+LARGER_CAPS = (0.999, 0.9999, 0.99999)
+GOOD_FIT, CLOSE_FIT = 0.01, 1e-4
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What limits a grid: heads that add nothing, and a cap on γ with what a larger cap would reach.
+
+    `better_*` describe a minimax grid with a larger cap; they are None where the cap does not bind.
+    """
+
+    unused: int  # heads with weight 0
+    merged: int  # heads that coincided with others
+    gamma_max: float
+    better_heads: int | None = None
+    better_gamma_max: float | None = None
+    better_error: float | None = None
+
+
+@dataclass(frozen=True)
+class GridReport:
+    """A grid for a discount, its largest error, what limits it, and other grids for the same discount by name."""
+
+    discount: Discount
+    name: str
+    horizons: Horizons
+    t_max: int
+    fit: Fit
+    limit: Limit | None
+    others: dict[str, Horizons]
+
+
+def report_grid(
+    discount: Any,
+    grid: str = "paper",
+    heads: int = 10,
+    *,
+    gamma_max: float | None = None,
+    t_max: int = 1000,
+    compare: bool = True,
+) -> GridReport:
+    """Makes horizons for a discount and reports how closely they reproduce it.
+
+    Args:
+        discount: A discount, or a prior over hazard.
+        grid: The method: "paper", "gauss" or "minimax".
+        heads: The number of horizons.
+        gamma_max: The largest γ; by default 0.99, and no limit for "gauss".
+        t_max: Errors are measured over t = 0 to t_max.
+        compare: Whether to make other grids for comparison.
+
+    Returns:
+        The horizons, their largest error and where it occurs, what limits them, and other grids.
+
+    Raises:
+        InputError: If the grid is unknown, or needs a prior that the discount does not have.
+    """
+    one_of("grid", grid, GRIDS)
+    wanted = as_discount(discount, f"the {grid} grid")
+    at_least("heads", heads, 1, 1000)
+    at_least("t_max", t_max, 1, 1_000_000)
+    if gamma_max is not None:
+        inside("gamma_max", gamma_max, 0, 1)
+    if wanted.prior is None and grid != "minimax":
+        raise InputError(f"the {grid} grid needs a discount with a prior; for {wanted.label} use the minimax grid")
+    cap = DEFAULT_GAMMA_MAX if gamma_max is None else float(gamma_max)
+    if grid == "minimax":
+        horizons = minimax_grid(wanted, heads, gamma_max=cap, t_max=t_max)
+    elif grid == "gauss":
+        horizons = gauss_grid(wanted, heads, gamma_max=gamma_max)
+    else:
+        horizons = paper_grid(wanted, heads, gamma_max=cap)
+    fit = horizons.fit(wanted, t_max)
+    is_capped = grid != "gauss" or gamma_max is not None
+    limit = _find_limit(wanted, horizons, heads, cap if is_capped else None, t_max, fit.max_error)
+    others = _other_grids(wanted, (grid, heads, gamma_max), cap, t_max) if compare else {}
+    return GridReport(wanted, _name(grid, horizons), horizons, t_max, fit, limit, others)
+
+
+def _find_limit(
+    wanted: Discount, horizons: Horizons, heads: int, cap: float | None, t_max: int, error: float
+) -> Limit | None:
+    unused, merged = int((horizons.weights == 0).sum()), heads - len(horizons)
+    largest = float(horizons.gammas[horizons.weights != 0].max(initial=0.0))
+    if cap is not None and 1 - largest <= 1.001 * (1 - cap) and error > (CLOSE_FIT if unused or merged else GOOD_FIT):
+        better_heads = min(heads, 3)
+        better_cap, better_error = _larger_cap(wanted, better_heads, cap, t_max)
+        if better_error < 0.9 * error:
+            return Limit(unused, merged, cap, better_heads, better_cap, better_error)
+    return Limit(unused, merged, math.inf if cap is None else cap) if unused else None
+
+
+def _larger_cap(wanted: Discount, heads: int, cap: float, t_max: int) -> tuple[float, float]:
+    """Returns the smallest of a few larger caps with a good fit, or the best of them, and its largest error."""
+    least = math.inf
+    for larger in LARGER_CAPS:
+        if larger <= cap or least <= GOOD_FIT:
+            continue
+        error = minimax_grid(wanted, heads, gamma_max=larger, t_max=t_max).fit(wanted, t_max).max_error
+        if error < 0.9 * least:
+            cap, least = larger, error
+    return cap, least
+
+
+def _other_grids(
+    wanted: Discount, chosen: tuple[str, int, float | None], cap: float, t_max: int
+) -> dict[str, Horizons]:
+    found = {}
+    if chosen[:2] != ("minimax", 3):
+        found[f"minimax, 3 heads, γ ≤ {cap:g}"] = minimax_grid(wanted, 3, gamma_max=cap, t_max=t_max)
+    if cap < 0.999:
+        found["minimax, 3 heads, γ ≤ 0.999"] = minimax_grid(wanted, 3, gamma_max=0.999, t_max=t_max)
+    if wanted.prior is not None and chosen != ("gauss", 3, None):
+        found["gauss, 3 heads, no cap"] = gauss_grid(wanted, 3)
+    return found
+
+
+def _name(grid: str, horizons: Horizons) -> str:
+    return f"{grid}, {len(horizons)} head{'s' if len(horizons) > 1 else ''}"

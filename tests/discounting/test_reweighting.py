@@ -1,0 +1,148 @@
+"""New weights for given γ's, against the grids' own weights, brute force and the conditions of the optimum."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from multihorizon.discounting import FitMethod, Horizons, discount, hazard, minimax_grid, reweight
+from multihorizon.errors import InputError
+
+HEADS = Horizons(np.array([0.0, 0.5, 0.9, 0.97, 0.99]), np.full(5, 0.2))
+
+
+@settings(max_examples=20)
+@given(st.lists(st.floats(0, 1), min_size=5, max_size=5), st.sampled_from(list(FitMethod)))
+def test_what_the_heads_hold_is_found_exactly(weights: list[float], method: FitMethod) -> None:
+    if sum(weights) < 1e-3:
+        return
+    held = Horizons(HEADS.gammas, np.array(weights))
+    found = reweight(HEADS, held.discount, t_max=300, method=method)
+    assert found.max_error < 1e-7 * sum(weights)
+    assert np.array_equal(found.horizons.gammas, HEADS.gammas)
+    np.testing.assert_allclose(found.horizons.discount(np.arange(300)), held.discount(np.arange(300)), atol=1e-6)
+
+
+def test_minimax_weights_of_a_minimax_grid_are_its_own() -> None:
+    wanted = discount.hyperbolic(0.05)
+    grid = minimax_grid(wanted, 4, gamma_max=0.999, t_max=500)
+    found = reweight(Horizons(grid.gammas, np.ones(4)), wanted, t_max=500)
+    assert found.max_error == pytest.approx(grid.fit(wanted, 500).max_error, rel=2e-3)
+    np.testing.assert_allclose(found.horizons.weights, grid.weights, atol=1e-3)
+
+
+def test_one_head_by_hand() -> None:
+    """w · 0.9^t against 1/(1 + t/10): the best w balances the error at 0 with that of the other sign."""
+    wanted, t = discount.hyperbolic(0.1), np.arange(101)
+    found = reweight(Horizons(np.array([0.9]), np.ones(1)), wanted, t_max=100, tolerance=0.5)
+    searched = minimize_scalar(lambda w: np.abs(w * 0.9**t - wanted(t)).max(), bounds=(0, 2), method="bounded")
+    assert found.max_error == pytest.approx(searched.fun, rel=1e-4)
+    assert found.horizons.weights[0] == pytest.approx(searched.x, rel=1e-3)
+    squares = reweight(
+        Horizons(np.array([0.9]), np.ones(1)), wanted, t_max=100, method=FitMethod.LEAST_SQUARES, tolerance=0.5
+    )
+    assert squares.horizons.weights[0] == pytest.approx((0.9**t @ wanted(t)) / (0.9**t @ 0.9**t), rel=1e-9)
+
+
+@settings(max_examples=15)
+@given(st.floats(0.01, 1), st.integers(0, 1000))
+def test_no_other_weights_are_better(k: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    wanted, t = discount.hyperbolic(k), np.arange(201)
+    found = {method: reweight(HEADS, wanted, t_max=200, method=method, tolerance=1.0) for method in FitMethod}
+    minimax, squares = found[FitMethod.MINIMAX], found[FitMethod.LEAST_SQUARES]
+    assert found[FitMethod.SIGNED_MINIMAX].max_error <= minimax.max_error * (1 + 1e-6)
+    assert np.abs(found[FitMethod.SIGNED_MINIMAX].horizons.weights).sum() <= 10 * (1 + 1e-9)
+    for best in (minimax, squares):
+        assert np.all(best.horizons.weights >= 0)
+    for scale in (1e-3, 1e-2, 0.1):
+        other = Horizons(HEADS.gammas, np.maximum(minimax.horizons.weights + scale * rng.normal(size=5), 0))
+        assert other.fit(wanted, 200).max_error >= minimax.max_error * (1 - 1e-6)
+        other = Horizons(HEADS.gammas, np.maximum(squares.horizons.weights + scale * rng.normal(size=5), 0))
+        square = [float(((h.discount(t) - wanted(t)) ** 2).sum()) for h in (other, squares.horizons)]
+        assert square[0] >= square[1] * (1 - 1e-9)
+
+
+def test_a_long_range_is_searched_for_peaks() -> None:
+    wanted = discount.hyperbolic(0.001)
+    heads = Horizons(np.array([0.99, 0.998, 0.9995, 0.9999]), np.ones(4))
+    found = reweight(heads, wanted, t_max=20_000)
+    assert found.max_error == pytest.approx(
+        np.abs(found.horizons.discount(np.arange(20_001)) - wanted(np.arange(20_001))).max()
+    )
+    assert found.max_error < 0.02
+
+
+def test_priors_deadlines_and_functions() -> None:
+    prior = hazard.Gamma(0.05, 2.0)
+    assert reweight(HEADS, prior, t_max=100).max_error < 0.01
+    assert "survival under Gamma" in str(reweight(HEADS, prior, t_max=100))
+    deadline = reweight(HEADS, discount.deadline(50), t_max=200, method=FitMethod.LEAST_SQUARES, tolerance=0.7)
+    reached = deadline.horizons.discount([0, 200])
+    assert reached[0] > 0.7
+    assert reached[1] < 0.3
+    doubled = reweight(HEADS, lambda t: 2 / (1 + 0.05 * t), t_max=100)
+    plain = reweight(HEADS, discount.hyperbolic(0.05), t_max=100)
+    np.testing.assert_allclose(doubled.horizons.weights, 2 * plain.horizons.weights, atol=1e-8)
+    assert doubled.max_error == pytest.approx(2 * plain.max_error, rel=1e-6)
+
+
+def test_a_refusal_names_a_cap_that_would_do() -> None:
+    with pytest.raises(
+        InputError, match=r"no number of heads with γ ≤ 0.99 would do; a largest γ of (\S+) would, with"
+    ) as e:
+        reweight(HEADS, discount.hyperbolic(0.003), t_max=300)
+    words = str(e.value)
+    cap = float(words.split("a largest γ of ")[1].split(maxsplit=1)[0])
+    heads = int(words.split("would, with ")[1].split(maxsplit=1)[0])
+    assert (
+        minimax_grid(discount.hyperbolic(0.003), heads, gamma_max=cap, t_max=300)
+        .fit(discount.hyperbolic(0.003), 300)
+        .max_error
+        <= 0.05
+    )
+    assert "\n" not in words
+
+
+def test_a_refusal_names_how_many_heads_would_do() -> None:
+    two = Horizons(np.array([0.2, 0.99]), np.ones(2))
+    with pytest.raises(InputError, match=r"2 heads with the same largest γ, chosen by minimax_grid, would do"):
+        reweight(two, discount.hyperbolic(0.1), t_max=200, tolerance=0.04)
+
+
+def test_a_refusal_says_that_no_heads_would_do() -> None:
+    with pytest.raises(InputError, match=r"reach less than 0.4\d+: it is no mixture.*SIGNED_MINIMAX reaches"):
+        reweight(HEADS, discount.deadline(50), t_max=200)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        (
+            lambda t: 1.0 if t < 3 else 0.2 if t < 9 else 0.4,
+            "must not rise, but .* goes from 0.2 at t = 8 to 0.4 at t = 9",
+        ),
+        (lambda t: -1.0, "must start at a positive number"),
+        (lambda t: math.nan, "must start at a positive number"),
+        (Horizons(np.array([0.5, 0.9]), np.array([1.0, -1.0])).discount, r"start at a positive number.*d\(0\) = 0"),
+    ],
+)
+def test_bad_discounts_are_said_in_words(wanted: object, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        reweight(HEADS, wanted, t_max=20)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: reweight(HEADS, discount.hyperbolic(0.1), t_max=0), "t_max must"),
+        (lambda: reweight(HEADS, discount.hyperbolic(0.1), tolerance=0.0), "tolerance must be a positive"),
+    ],
+)
+def test_bad_input_is_said_in_words(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make()

@@ -1,0 +1,150 @@
+"""The priors of Rachlin's and of Ebert and Prelec's discount, found by numerical inversion."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+from multihorizon.discounting import Horizons, discount, gauss_grid, minimax_grid, paper_grid
+from multihorizon.discounting.hazard import Dirac, Exponential, Gamma, MittagLeffler, Prior, Stable
+from multihorizon.errors import InputError
+from multihorizon.mdp import HazardousMDP, action_values
+
+T = np.array([0.0, 0.01, 1.0, 10.0, 365.0])
+RATES = np.geomspace(1e-10, 1e10, 81)
+priors = st.builds(
+    lambda make, k, s: make(k, s), st.sampled_from([Stable, MittagLeffler]), st.floats(1e-3, 10), st.floats(0.25, 0.9)
+)
+
+
+def test_one_half_by_the_error_function() -> None:
+    """s = ½: the Lévy distribution, and E_½(-√x) = e^x erfc(√x)."""
+    levy = Stable(1.0, 0.5)
+    np.testing.assert_allclose(levy.cdf(RATES), special.erfc(np.sqrt(1 / (4 * RATES))), atol=1e-14)
+    x = RATES[RATES > 1e-2]
+    np.testing.assert_allclose(levy.density(x), np.exp(-1 / (4 * x)) / (2 * np.sqrt(np.pi) * x**1.5), rtol=1e-12)
+    mixed = MittagLeffler(1.0, 0.5)
+    np.testing.assert_allclose(mixed.cdf(RATES), 1 - special.erfcx(np.sqrt(RATES)), atol=1e-14)
+    x = RATES[RATES < 10]
+    np.testing.assert_allclose(mixed.density(x), 1 / np.sqrt(np.pi * x) - special.erfcx(np.sqrt(x)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [Stable, MittagLeffler])
+@pytest.mark.parametrize("s", [0.01, 0.1, 0.5, 0.95, 0.99])
+def test_the_distribution_has_the_discount_as_its_laplace_transform(make: Callable[..., Prior], s: float) -> None:
+    """s(t) = ∫ t e^{-λt} F(λ) dλ, by the trapezoidal rule in ln λ, for all exponents."""
+    prior, t = make(0.3, s), 2.0
+    narrow = make is Stable and s > 0.9  # F rises from 0 within a few (1 - s) of ln k
+    log_rate = np.linspace(math.log(0.3 * t) - 0.5, 4.2, 1000) if narrow else np.linspace(-36, 4.2, 500)
+    mass = np.exp(log_rate - np.exp(log_rate))  # t λ e^{-λt} d ln λ
+    total = np.trapezoid(mass * np.asarray(prior.cdf(np.exp(log_rate) / t)), log_rate)
+    assert total == pytest.approx(float(prior.survival(t)), abs=1e-11)
+
+
+@settings(max_examples=6)
+@given(priors)
+def test_density_and_quantile_belong_to_the_distribution(prior: Prior) -> None:
+    u = np.array([1e-6, 0.01, 0.3, 0.7, 0.99])
+    x = np.asarray(prior.quantile(u))
+    np.testing.assert_allclose(prior.cdf(x), u, rtol=1e-10)
+    h = 1e-4
+    slope = (np.asarray(prior.cdf(x * math.exp(h))) - np.asarray(prior.cdf(x * math.exp(-h)))) / (2 * h * x)
+    np.testing.assert_allclose(prior.density(x), slope, rtol=1e-5)
+    assert prior.quantile([0.0, 1.0]).tolist() == [0, math.inf]
+    assert prior.cdf([0.0, math.inf]).tolist() == [0, 1]
+    drawn = np.exp(-np.multiply.outer(prior.sample(np.random.default_rng(0), 20_000), T))
+    np.testing.assert_allclose(drawn.mean(axis=0), prior.survival(T), atol=0.02)
+
+
+@settings(max_examples=5)
+@given(st.floats(0.1, 3), st.floats(0.2, 0.75))
+def test_rachlin_is_a_gamma_mixture_of_ebert_prelec(k: float, s: float) -> None:
+    """1 / (1 + k t^s) = ∫ e^{-u} exp(-u k t^s) du, and so for the distributions of the priors."""
+    x = np.array([0.05, 0.5, 5.0])
+    v = np.linspace(-36, 4, 400)  # ln u
+    stable = np.asarray(Stable(1.0, s).cdf(np.multiply.outer(np.exp(-v / s) * k ** (-1 / s), x)))
+    mixed = np.trapezoid(np.exp(v - np.exp(v))[:, None] * stable, v, axis=0)
+    np.testing.assert_allclose(MittagLeffler(k, s).cdf(x), mixed, atol=1e-9)
+
+
+def test_discounts_are_their_formulas() -> None:
+    np.testing.assert_allclose(discount.rachlin(0.2, 0.6)(T), 1 / (1 + 0.2 * T**0.6))
+    np.testing.assert_allclose(discount.ebert_prelec(0.2, 0.6)(T), np.exp(-((0.2 * T) ** 0.6)))
+    prior = Stable(0.2, 0.6)
+    np.testing.assert_allclose(prior.hazard_rate([1.0, 8.0]), 0.6 * 0.2**0.6 * np.array([1.0, 8.0]) ** -0.4)
+    assert prior.hazard_rate(0.0) == prior.mean == math.inf
+    h = 1e-4
+    rachlin = MittagLeffler(0.2, 0.6)
+    slope = (rachlin.log_survival(3 - h) - rachlin.log_survival(3 + h)) / (2 * h)
+    assert rachlin.hazard_rate(3.0) == pytest.approx(slope, rel=1e-6)
+
+
+def test_an_exponent_of_one_is_the_plain_discount() -> None:
+    assert discount.rachlin(0.2, 1.0).prior == Exponential(0.2)
+    assert discount.ebert_prelec(0.2, 1.0).prior == Dirac(0.2)
+    # and 0.99 is close to it
+    np.testing.assert_allclose(discount.rachlin(0.2, 0.99)(T), discount.hyperbolic(0.2)(T), atol=0.01)
+    np.testing.assert_allclose(MittagLeffler(0.2, 0.99).quantile(0.5), Exponential(0.2).quantile(0.5), rtol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cap"), [(discount.rachlin(0.1, 0.6), 0.999), (discount.ebert_prelec(0.05, 0.5), 0.99)], ids=repr
+)
+def test_all_grids_work(wanted: discount.Discount, cap: float) -> None:
+    t_max = 200
+    grids: dict[str, Horizons] = {
+        "paper": paper_grid(wanted, 40, gamma_max=cap),
+        "gauss": gauss_grid(wanted, 12),
+        "minimax": minimax_grid(wanted, 4, gamma_max=0.9999, t_max=t_max),
+    }
+    errors = {name: grid.fit(wanted, t_max).max_error for name, grid in grids.items()}
+    assert errors["paper"] < 0.03
+    assert errors["gauss"] < 0.01
+    assert errors["minimax"] < 2e-3
+
+
+def test_an_endless_task_has_a_finite_value_under_ebert_prelec_alone() -> None:
+    mdp = HazardousMDP(np.ones((1, 1, 1)), np.ones((1, 1)), discount=discount.ebert_prelec(0.3, 0.5))
+    direct = np.exp(-np.sqrt(0.3 * np.arange(20_000))).sum()
+    assert action_values(mdp, np.ones((1, 1)))[0, 0] == pytest.approx(direct, rel=1e-12)
+    with pytest.raises(InputError, match="not known to have a finite sum"):
+        action_values(HazardousMDP(mdp.transitions, mdp.rewards, MittagLeffler(0.3, 0.5)), np.ones((1, 1)))
+    both = HazardousMDP(mdp.transitions, mdp.rewards, MittagLeffler(1.0, 0.5), discount.hyperbolic(1.0))
+    t = np.arange(1, 2_000_001, dtype=float)  # Σ t^{-3/2} beyond: 2 / √T and lower orders
+    direct = 1 + float((1 / ((1 + np.sqrt(t)) * (1 + t))).sum()) + 2 / math.sqrt(t[-1])
+    assert action_values(both, np.ones((1, 1)))[0, 0] == pytest.approx(direct, rel=1e-5)
+
+
+def test_a_deadline() -> None:
+    d = discount.deadline(3)
+    assert d([0, 3, 3.5, 4]).tolist() == [1, 1, 0, 0]
+    assert d.prior is None
+    t = np.arange(30)
+    assert np.all(d(t) <= d.bound * d.slowest_gamma**t)
+    endless = HazardousMDP(np.ones((1, 1, 1)), np.ones((1, 1)), discount=d)
+    assert action_values(endless, np.ones((1, 1)))[0, 0] == pytest.approx(4)
+    at_risk = HazardousMDP(np.ones((1, 1, 1)), np.ones((1, 1)), Gamma(0.1, 0.5), d)
+    assert action_values(at_risk, np.ones((1, 1)))[0, 0] == pytest.approx(Gamma(0.1, 0.5).survival([0, 1, 2, 3]).sum())
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: discount.rachlin(0.1, 1.2), r"s must be at most 1, got 1.2.*minimax_grid\(discount.from_function"),
+        (lambda: discount.ebert_prelec(0.1, 2.0), "no mixture of exponentials"),
+        (lambda: discount.rachlin(0.1, 0.0), r"s must lie in \[0.01, 0.99\], got 0; for s = 1 use Exponential\(0.1\)"),
+        (lambda: discount.ebert_prelec(0.1, 0.995), r"for s = 1 use Dirac\(0.1\)"),
+        (lambda: discount.rachlin(-0.1, 1.0), "k must be a positive number"),
+        (lambda: discount.ebert_prelec(0.0, 1.0), "k must be a positive number"),
+        (lambda: Stable(0.0, 0.5), "k must be a positive number"),
+        (lambda: discount.deadline(-1.0), "at least 0"),
+        (lambda: discount.deadline(math.inf), "finite"),
+    ],
+)
+def test_bad_input_is_said_in_words(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make()
