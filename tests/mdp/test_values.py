@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
 from multihorizon.discounting import Horizons, discount, hazard, single
 from multihorizon.discounting.hazard import Density, Dirac, Exponential, Gamma, Mixture, Samples, Uniform
@@ -162,6 +163,66 @@ def test_endless_tasks_have_values_where_an_exponential_bounds_them() -> None:
 def test_an_absorbing_state_that_pays_nothing_is_an_end() -> None:
     mdp, policy = endless(reward=0.0)
     assert action_values(replace(mdp, discount=discount.hyperbolic(0.1)), policy).ravel().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(("k", "a"), [(0.1, 1.5), (1.0, 1.01), (0.01, 3.0)])
+def test_power_laws_with_a_finite_sum_by_the_zeta_function(k: float, a: float) -> None:
+    """Σ (1 + kt)^{-a} = k^{-a} ζ(a, 1/k)."""
+    mdp, policy = endless()
+    values = action_values(replace(mdp, discount=discount.generalised_hyperbolic(k, a)), policy)
+    np.testing.assert_allclose(values, k**-a * special.zeta(a, 1 / k), rtol=1e-12)
+    believed = action_values(replace(mdp, hazard=Gamma(k, a)), policy)
+    np.testing.assert_allclose(believed, values, rtol=1e-12)
+
+
+def test_hazard_and_discount_together_may_have_a_finite_sum() -> None:
+    mdp, policy = endless()
+    both = action_values(replace(mdp, discount=discount.hyperbolic(0.1), hazard=Exponential(0.1)), policy)
+    np.testing.assert_allclose(both, 100 * special.zeta(2, 10), rtol=1e-12)
+
+
+def test_a_cycle_that_never_ends() -> None:
+    """A reward every seven steps: Σ_j (1 + 0.7 j)^{-1.5}."""
+    transitions = np.roll(np.eye(7), 1, axis=1)[:, None]
+    mdp = HazardousMDP(transitions, np.eye(7)[:, :1], discount=discount.generalised_hyperbolic(0.1, 1.5))
+    values = action_values(mdp, np.ones((7, 1)))[:, 0]
+    waits = -np.arange(7) % 7
+    np.testing.assert_allclose(values, 0.7**-1.5 * special.zeta(1.5, (1 + 0.1 * waits) / 0.7), rtol=1e-12)
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 1000), st.floats(1.1, 3.0))
+def test_power_laws_are_averages_over_hazards(seed: int, a: float) -> None:
+    """Endless MDPs of one class of states: E_λ[Q_λ - c/λ], whose integrand is smooth, plus c E[1/λ] = c/(k(a-1))."""
+    rng = np.random.default_rng(seed)
+    mdp = HazardousMDP(rng.dirichlet(np.ones(5), size=(5, 3)), rng.normal(size=(5, 3)))
+    policy, k = rng.dirichlet(np.ones(3), size=5), 0.3
+    exact = action_values(replace(mdp, discount=discount.generalised_hyperbolic(k, a)), policy)
+    chain, rewards = mdp.under(policy)
+    stationary = np.linalg.lstsq(
+        np.vstack([chain.toarray().T - np.eye(5), np.ones(5)]), np.append(np.zeros(5), 1), rcond=None
+    )[0]
+    gain = float(stationary @ rewards)
+    x, w = special.roots_genlaguerre(60, a - 1)
+    averaged = sum(
+        weight * (values_by_linear_system(mdp, policy, np.exp(-k * node), 1.0) - gain / (k * node))
+        for node, weight in zip(x, w / special.gamma(a), strict=True)
+    ) + gain / (k * (a - 1))
+    np.testing.assert_allclose(exact, averaged, rtol=1e-6, atol=1e-6)
+
+
+def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
+    stays = HazardousMDP(np.ones((1, 2, 1)), np.ones((1, 2)))
+    with pytest.raises(ValueError, match="earns for ever"):  # a policy that adds up to 1 but for its rounding
+        action_values(stays, np.array([[0.5, 0.5 - 1e-10]]))
+    with pytest.raises(ValueError, match="earns for ever"):  # and a row of transitions
+        action_values(HazardousMDP(np.full((1, 1, 1), 1 - 1e-10), np.ones((1, 1))), np.ones((1, 1)))
+    third = np.full((1, 3), 1 / 3)
+    fair = HazardousMDP(np.ones((1, 3, 1)), np.array([[0.1, 0.2, -0.3]]))  # expected: 2.8e-17 in floats
+    np.testing.assert_allclose(action_values(fair, third), fair.rewards, atol=1e-15)
+    ends = HazardousMDP(np.array([[[1.0], [0.0]]]), np.ones((1, 2)))
+    rare = action_values(ends, np.array([[1 - 2.0**-40, 2.0**-40]]))
+    np.testing.assert_allclose(rare, [[2.0**40 + 1, 1]])  # an end that is unlikely is still an end
 
 
 def test_one_state_by_hand() -> None:

@@ -32,7 +32,8 @@ def q_learning(
             visits[state, action] += 1
             rate = visits[state, action] ** -RATE_POWER
             ahead = values[following].max(axis=0) if following >= 0 else 0.0
-            target = mdp.rewards[state, action] + gammas * ahead  # r + γ max_a' Q_γ(s', a')  [H]
+            lasts = 1.0 if mdp.durations is None else mdp.durations[state, action]
+            target = mdp.rewards[state, action] + gammas**lasts * ahead  # r + γ^{dt} max_a' Q_γ(s', a')  [H]
             values[state, action] += rate * (target - values[state, action])
     return values
 

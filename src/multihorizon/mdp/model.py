@@ -1,5 +1,6 @@
 """The paper's tuple ⟨S, A, R, P, H, d⟩ (Section 4)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +12,7 @@ from multihorizon.discounting.discount import Discount, none
 from multihorizon.discounting.hazard import Dirac, Prior
 from multihorizon.errors import InputError
 
+ROUNDED = 1e-9  # how far from 1 a sum of probabilities may be
 Policy = Float[np.ndarray, "S A"]
 
 
@@ -18,15 +20,31 @@ Policy = Float[np.ndarray, "S A"]
 class HazardousMDP:
     """A finite MDP in which each episode draws a hazard λ ~ H and dies with probability 1 - e^{-λ} a step.
 
-    `transitions` is P(s' | s, a), as an array [S A S] or, for large ones, a sparse matrix [S·A S]. Rows may add up
-    to less than 1: the rest is the probability that the episode ends with that step. `rewards` [S A] are emitted on
-    the transition; with (s₀, a₀) the first at t = 0, the value is E[Σ d(t) R(s_t, a_t)].
+    With (s₀, a₀) the first at t = 0, the value is E[Σ d(t) R(s_t, a_t)].
+
+    Args:
+        transitions: P(s' | s, a), an array [S A S] or, for large MDPs, a sparse matrix [S·A S]. Rows may add up to
+            less than 1: the rest is the probability that the episode ends with that step. A sum within 1e-9 of 1 is
+            taken for a rounded 1.
+        rewards: The reward of each transition, which comes at its start [S A].
+        hazard: The prior H over the hazard of an episode, per unit of time.
+        discount: The discount d(t).
+        durations: How long each transition lasts, positive [S A]; by default 1. A head with discount factor γ values
+            what follows by γ^{dt}, and the hazard of the episode is survived with probability e^{-λ dt}.
+        survivals: The probability e^{-λ(s,a)} with which each transition is survived, in (0, 1] [S A], on top of the
+            hazard of the episode; by default 1.
+
+    Raises:
+        InputError: If the arrays do not belong together, or hold something other than probabilities, finite rewards,
+            positive durations and survivals in (0, 1].
     """
 
     transitions: np.ndarray | sparse.csr_array
     rewards: np.ndarray
     hazard: Prior = Dirac(0.0)
     discount: Discount = none()
+    durations: np.ndarray | None = None
+    survivals: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rewards", np.asarray(self.rewards, dtype=float))
@@ -39,19 +57,92 @@ class HazardousMDP:
             raise InputError(
                 f"the transitions of an MDP with rewards [{states} {actions}] must be [{states} {actions} {states}]"
             )
-        if self.matrix.nnz and not (self.matrix.data.min() >= 0 and self.matrix.sum(axis=1).max() <= 1 + 1e-9):
+        self._check_each("durations", lambda x: (x > 0) & np.isfinite(x), "positive and finite")
+        self._check_each("survivals", lambda x: (x > 0) & (x <= 1), "in (0, 1]")
+        if self.moves.nnz and not (self.moves.data.min() >= 0 and self.moves.sum(axis=1).max() <= 1 + ROUNDED):
             raise InputError(
                 "transition probabilities must be at least 0 and add up to at most 1 for each state and action"
             )
 
+    def _check_each(self, name: str, allowed: Callable[[np.ndarray], np.ndarray], words: str) -> None:
+        """Checks one number for each transition, where they are given."""
+        given = getattr(self, name)
+        if given is None:
+            return
+        values = np.asarray(given, dtype=float)
+        if values.shape != self.rewards.shape:
+            raise InputError(
+                f"{name} must be an array [{self.states} {self.actions}], as rewards, got {list(values.shape)}"
+            )
+        wrong = ~allowed(values)
+        if np.any(wrong):
+            state, action = np.argwhere(wrong)[0]
+            raise InputError(
+                f"{name} must be {words}, but state {state}, action {action} has {values[state, action]:g}"
+            )
+        object.__setattr__(self, name, values)
+
     @cached_property
-    def matrix(self) -> sparse.csr_array:
+    def moves(self) -> sparse.csr_array:
         """P as a sparse matrix [S·A S]."""
         given = self.transitions
         matrix = sparse.csr_array(given if sparse.issparse(given) else given.reshape(-1, self.states))
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-        return matrix
+        sums = matrix.sum(axis=1)
+        rounded = (np.abs(sums - 1) <= ROUNDED) & (sums != 1)
+        return sparse.csr_array(sparse.diags_array(1 / np.where(rounded, sums, 1.0)) @ matrix)
+
+    @cached_property
+    def matrix(self) -> sparse.csr_array:
+        """P times the survival of each transition, as a sparse matrix [S·A S]."""
+        if self.survivals is None:
+            return self.moves
+        return sparse.csr_array(sparse.diags_array(self.survivals.reshape(-1)) @ self.moves)
+
+    def discounted(self, gamma: float) -> sparse.csr_array:
+        """Returns γ^{dt} P [S·A S], by which a head with discount factor γ values what follows."""
+        if self.durations is None:
+            return gamma * self.matrix
+        return sparse.csr_array(sparse.diags_array(gamma ** self.durations.reshape(-1)) @ self.matrix)
+
+    def in_unit_steps(self) -> "HazardousMDP":
+        """Returns the same MDP with every transition split into steps of duration 1; durations must be whole.
+
+        The first states are those of this MDP. The others are on the way: a transition of duration n passes through
+        n - 1 of them, which have one outcome and no reward.
+
+        Raises:
+            InputError: If a duration is not a whole number.
+        """
+        if self.durations is None:
+            return self
+        steps = self.durations.reshape(-1)
+        if not np.all(steps == np.round(steps)):
+            raise InputError(
+                f"only whole durations can be split into steps, got {steps[steps != np.round(steps)][0]:g}; use an "
+                "exponential discount under a known hazard, or value each head of a set of horizons"
+            )
+        # Row r with n steps goes to the first of its n - 1 states, which lead to one another; the last of them has
+        # the outcomes of row r. All actions do the same on the way.
+        between = steps.astype(int) - 1
+        last = self.states + np.cumsum(between) - 1
+        first = last - between + 1
+        size = self.states + int(between.sum())
+        moves = sparse.lil_array((size * self.actions, size))
+        plain = self.matrix.tolil()
+        every = np.arange(self.actions)
+        for row, (n, begin, end) in enumerate(zip(between, first, last, strict=True)):
+            if n == 0:
+                moves[[row], : self.states] = plain[[row]]
+                continue
+            moves[row, begin] = 1.0
+            for place in range(begin, end):
+                moves[place * self.actions + every, place + 1] = 1.0
+            for action in every:
+                moves[[end * self.actions + action], : self.states] = plain[[row]]
+        rewards = np.concatenate([self.rewards, np.zeros((size - self.states, self.actions))])
+        return HazardousMDP(sparse.csr_array(moves), rewards, self.hazard, self.discount)
 
     @property
     def states(self) -> int:
@@ -62,17 +153,18 @@ class HazardousMDP:
         return self.rewards.shape[1]
 
     def check_policy(self, policy: Policy) -> Policy:
+        """Returns the policy with rows that add up to 1, which the given ones must do to within 1e-9."""
         policy = np.asarray(policy, dtype=float)
         if (
             policy.shape != self.rewards.shape
             or not np.all(policy >= 0)
-            or not np.all(np.abs(policy.sum(axis=1) - 1) <= 1e-9)
+            or not np.all(np.abs(policy.sum(axis=1) - 1) <= ROUNDED)
         ):
             raise InputError(
                 f"a policy must be an array [{self.states} {self.actions}] of probabilities, one row for each state, "
                 "each adding up to 1"
             )
-        return policy
+        return policy / policy.sum(axis=1, keepdims=True)
 
     def check_place(self, state: int, action: int = 0) -> None:
         if not (0 <= state < self.states and 0 <= action < self.actions):
@@ -81,13 +173,18 @@ class HazardousMDP:
                 f"but no state {state} with action {action}"
             )
 
-    def under(self, policy: Policy) -> tuple[sparse.csr_array, Float[np.ndarray, " S"]]:
-        """The chain that a policy makes of the MDP: its transitions [S S] and its expected rewards [S]."""
+    def under(self, policy: Policy, gamma: float = 1.0) -> tuple[sparse.csr_array, Float[np.ndarray, " S"]]:
+        """The chain that a policy makes of the MDP: its transitions, times γ^{dt} [S S], and its expected rewards [S].
+
+        An expected reward that is no more than the rounding of its sum is 0.
+        """
         choose = sparse.csr_array(
             (policy.reshape(-1), (np.repeat(np.arange(self.states), self.actions), np.arange(policy.size))),
             shape=(self.states, policy.size),
         )
-        return sparse.csr_array(choose @ self.matrix), (policy * self.rewards).sum(axis=1)
+        terms = policy * self.rewards
+        rewards, rounding = terms.sum(axis=1), self.actions * np.finfo(float).eps * np.abs(terms).sum(axis=1)
+        return sparse.csr_array(choose @ self.discounted(gamma)), np.where(np.abs(rewards) <= rounding, 0.0, rewards)
 
     @cached_property
     def _running_sum(self) -> np.ndarray:

@@ -29,12 +29,14 @@ def simulate(
     alive = np.arange(episodes)
     survive = np.exp(-mdp.hazard.sample(rng, episodes))  # a step's chance, P_λ = e^{-λ} P
     states, actions = np.full(episodes, state), np.full(episodes, action)
-    for t in range(MOST_STEPS):
-        returns[alive] += mdp.discount(float(t)) * mdp.rewards[states, actions]
-        lives = rng.random(len(alive)) < survive
+    elapsed = np.zeros(episodes)
+    for _ in range(MOST_STEPS):
+        returns[alive] += np.asarray(mdp.discount(elapsed)) * mdp.rewards[states, actions]
+        lasts = np.ones(len(alive)) if mdp.durations is None else mdp.durations[states, actions]
+        lives = rng.random(len(alive)) < survive**lasts
         following = mdp.draw_next(states, actions, rng)
         going = lives & (following >= 0)
-        alive, survive, states = alive[going], survive[going], following[going]
+        alive, survive, states, elapsed = alive[going], survive[going], following[going], (elapsed + lasts)[going]
         if len(alive) == 0:
             return Estimate(float(returns.mean()), float(returns.std(ddof=1) / np.sqrt(episodes)))
         actions = choose(policy, states, rng)

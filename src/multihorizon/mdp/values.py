@@ -1,6 +1,7 @@
 """Exact values of a policy under any hazard and discount, and optimal control under exponential discounts."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,11 @@ from scipy.sparse.linalg import splu
 
 from multihorizon.discounting import hazard
 from multihorizon.errors import InputError
+from multihorizon.mdp.endless import MOST_TERMS, TOO_LONG, endless_series, refuse_infinite_sums
 from multihorizon.mdp.model import HazardousMDP, Policy
 
 TOLERANCE = 1e-12  # of the sum of the series, relative to the largest value
 BLOCK = 64  # times at which s(t) d(t) is evaluated together
-MOST_TERMS = 2_000_000
 ESTIMATED_AT = 4096  # terms after which it is clear how many are needed
 
 
@@ -24,23 +25,50 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
 
     Averaged over λ, what is left of a reward at t is s(t) d(t), so Q = Σ_t s(t) d(t) E[R_t]. Where s·d is an
     exponential this is one linear system; otherwise the series is summed until a bound on its rest is negligible.
-    The values of tasks that never end can be infinite under discounts that fall slower than every exponential
-    (the paper's footnote 2), so these are refused.
+    A task that never ends has a finite value under some power laws: `endless.py` sums these.
+    It is infinite under others, such as the hyperbola (the paper's footnote 2): these are
+    refused.
     """
     policy = mdp.check_policy(policy)
+    if mdp.durations is not None:
+        return _values_over_durations(mdp, policy)
     chain, rewards = mdp.under(policy)
     slowest = math.exp(-mdp.hazard.support[0]) * mdp.discount.slowest_gamma
     live = _earning(chain, rewards)
-    _refuse_endless(mdp, chain, live, slowest)
+    endless = _endless(mdp, policy, chain, live) if slowest == 1 else np.zeros_like(live)
+    if np.any(endless):
+        refuse_infinite_sums(mdp, int(np.flatnonzero(endless)[0]))
     # Beyond the states that can still earn nothing counts: leave them out, so that a state that is absorbing and
     # pays nothing is an end of the episode.
     keep = sparse.diags_array(live.astype(float))
     chain = sparse.csr_array(slowest * (keep @ chain @ keep))
     first = slowest * (mdp.matrix @ keep)
-    if isinstance(mdp.hazard, hazard.Dirac) and isinstance(mdp.discount.prior, hazard.Dirac):
-        states = _solve(chain, rewards)
+    if _known_gamma(mdp) is not None:
+        states = solve(chain, rewards)
         return mdp.rewards + (first @ states).reshape(mdp.rewards.shape)
+    if np.any(endless):
+        return endless_series(mdp, chain, rewards, first)
     return _series(mdp, chain, rewards, first, slowest)
+
+
+def _values_over_durations(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
+    """Values where transitions last: of one head under an exponential discount, else of the MDP in unit steps."""
+    gamma = _known_gamma(mdp)
+    if gamma is not None and gamma < 1:
+        chain, rewards = mdp.under(policy, gamma)
+        return mdp.rewards + (mdp.discounted(gamma) @ solve(chain, rewards)).reshape(mdp.rewards.shape)
+    if gamma == 1:  # then it does not matter how long a transition lasts
+        return action_values(replace(mdp, durations=None), policy)
+    split = mdp.in_unit_steps()
+    walked = np.concatenate([policy, np.full((split.states - mdp.states, mdp.actions), 1 / mdp.actions)])
+    return action_values(split, walked)[: mdp.states]
+
+
+def _known_gamma(mdp: HazardousMDP) -> float | None:
+    """Returns γ e^{-λ} where the discount is exponential and the hazard is known, else None."""
+    if isinstance(mdp.hazard, hazard.Dirac) and isinstance(mdp.discount.prior, hazard.Dirac):
+        return math.exp(-mdp.hazard.k - mdp.discount.prior.k)
+    return None
 
 
 def _earning(chain: sparse.csr_array, rewards: Float[np.ndarray, " S"]) -> np.ndarray:
@@ -66,21 +94,14 @@ def _reaching(chain: sparse.csr_array, goal: np.ndarray) -> np.ndarray:
     return reached[:size]
 
 
-def _refuse_endless(mdp: HazardousMDP, chain: sparse.csr_array, live: np.ndarray, slowest: float) -> None:
-    if slowest < 1:
-        return
-    stays = chain @ live.astype(float)
-    leaves = live & (stays < 1 - 1e-12)
-    endless = live & ~_reaching(chain, leaves)
-    if np.any(endless):
-        raise InputError(
-            f"the values can be infinite: from state {int(np.flatnonzero(endless)[0])} this policy earns for ever, and "
-            f"{mdp.discount.label} under hazard {mdp.hazard} is not known to fall as fast as any exponential; "
-            "use an episodic task, an exponential discount, or a hazard that is bounded away from 0"
-        )
+def _endless(mdp: HazardousMDP, policy: Policy, chain: sparse.csr_array, live: np.ndarray) -> np.ndarray:
+    """Which states earn for ever under the policy, by what can happen and not by how likely it is."""
+    stays = (mdp.matrix @ live.astype(float)).reshape(policy.shape)
+    leaves = live & np.any((policy > 0) & (stays < 1 - 1e-12), axis=1)
+    return live & ~_reaching(chain, leaves)
 
 
-def _solve(chain: sparse.csr_array, rewards: Float[np.ndarray, " S"]) -> Float[np.ndarray, " S"]:
+def solve(chain: sparse.csr_array, rewards: Float[np.ndarray, " S"]) -> Float[np.ndarray, " S"]:
     """v = r + chain v."""
     system = sparse.csc_array(sparse.eye_array(chain.shape[0]) - chain)
     return np.asarray(splu(system).solve(rewards))
@@ -115,7 +136,7 @@ def _series(
             alive_sum += most
         if t > ESTIMATED_AT and most ** (MOST_TERMS / t) > TOLERANCE:
             break
-    raise InputError(f"episodes under this policy are too long to sum: more than {MOST_TERMS:,} steps of them matter")
+    raise InputError(TOO_LONG)
 
 
 class Optimum(NamedTuple):
@@ -131,19 +152,20 @@ def optimal_control(mdp: HazardousMDP) -> Optimum:
     Under any other discount there is no Bellman equation to solve: what is best from a state depends on how long
     ago the plan was made.
     """
-    if not (isinstance(mdp.hazard, hazard.Dirac) and isinstance(mdp.discount.prior, hazard.Dirac)):
+    gamma = _known_gamma(mdp)
+    if gamma is None:
         raise InputError(
             "optimal control needs a known hazard (Dirac) and an exponential discount, "
             f"not {mdp.hazard} and {mdp.discount.label}"
         )
-    gamma = math.exp(-mdp.hazard.k - mdp.discount.prior.k)
     if gamma >= 1:
         raise InputError("optimal control needs a discount or a hazard: γ e^{-λ} must be below 1")
+    ahead = mdp.discounted(gamma)
     actions = np.argmax(mdp.rewards, axis=1)
     while True:
-        chain, rewards = mdp.under(np.eye(mdp.actions)[actions])
-        states = _solve(sparse.csr_array(gamma * chain), rewards)
-        values = mdp.rewards + gamma * (mdp.matrix @ states).reshape(mdp.rewards.shape)
+        chain, rewards = mdp.under(np.eye(mdp.actions)[actions], gamma)
+        states = solve(chain, rewards)
+        values = mdp.rewards + (ahead @ states).reshape(mdp.rewards.shape)
         gain = values.max(axis=1) - values[np.arange(mdp.states), actions]
         better = gain > 1e-12 * max(1.0, np.abs(values).max())
         if not np.any(better):  # ties keep their action, so that rounding cannot make it turn for ever

@@ -1,0 +1,346 @@
+"""Three ways to act by a discount d(t) = Σ wᵢ γᵢ^t that is not exponential, solved exactly.
+
+Under such a discount a plan that is best today need not be best tomorrow. A *naive* agent plans again at each step. A
+*precommitted* agent keeps to the plan of the first step: it updates its belief by survival, so that after t steps a
+head weighs wᵢ γᵢ^t. A *sophisticated* agent knows that its later selves will choose for themselves, and plays a best
+response to them.
+
+`naive` and `precommitted` solve for the best plan itself. An agent with one head per γ, each bootstrapped by its own
+best action (the paper's), has the values of H different plans instead; `naive_by_heads` and `precommitted_by_heads`
+are the limits of such agents. Heads bootstrapped by the acting policy have the equilibria of `sophisticated` as their
+fixed points.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from multihorizon.discounting import Horizons, hazard, single
+from multihorizon.discounting.discount import exponential, none
+from multihorizon.errors import InputError, at_least
+from multihorizon.mdp.model import HazardousMDP
+from multihorizon.mdp.values import optimal_control, solve
+
+NEGLIGIBLE = 1e-14  # share of the weights, or of the discount, that other heads may have where a plan becomes constant
+MOST_STEPS = 100_000
+MOST_POLICIES = 20_000  # up to this many, all policies are tried for an equilibrium
+BEST_RESPONSES = 200  # from each start, where there are more policies
+Response = Callable[[Int[np.ndarray, " S"]], Int[np.ndarray, " S"]]
+BETTER = 1e-10  # by how much, relative to the largest value, another action must be better to be preferred
+
+
+@dataclass(frozen=True, eq=False)
+class Behaviour:
+    """What an agent does at each time, and what it is worth.
+
+    Attributes:
+        actions: The action in each state at times t = 0, 1, ... [T S]. The last row holds from then on.
+        values: The value Σ wᵢ Vᵢ of each state at t = 0, by the discount of the agent [S].
+    """
+
+    actions: Int[np.ndarray, "T S"]
+    values: Float[np.ndarray, " S"]
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium(Behaviour):
+    """Behaviour from which no self gains by deviating alone.
+
+    Attributes:
+        others: Equilibria with other values, if several were found. This one has the largest mean value.
+        exhaustive: Whether `others` are all there are among pure policies.
+    """
+
+    others: tuple[Behaviour, ...] = ()
+    exhaustive: bool = True
+
+
+def own_head_values(mdp: HazardousMDP, horizons: Horizons) -> Float[np.ndarray, "H S A"]:
+    """Returns Q_γ of each head, bootstrapped by its own best action, as the paper's agents do.
+
+    Args:
+        mdp: The MDP, with a known hazard. Its discount is not used.
+        horizons: The discount factors, below 1 together with the hazard.
+    """
+    return np.stack([optimal_control(replace(mdp, discount=exponential(float(g)))).values for g in horizons.gammas])
+
+
+def acting_head_values(
+    mdp: HazardousMDP, horizons: Horizons, actions: Int[np.ndarray, " S"]
+) -> Float[np.ndarray, "H S A"]:
+    """Returns Q_γ of each head, bootstrapped by the action that the agent takes.
+
+    Args:
+        mdp: The MDP, with a known hazard. Its discount is not used.
+        horizons: The discount factors, below 1 together with the hazard.
+        actions: The action that the agent takes in each state [S].
+    """
+    actions = np.asarray(actions)
+    each = [_Heads(mdp, single(float(gamma))) for gamma in horizons.gammas]
+    return np.concatenate([head.bootstrapped(actions) for head in each])
+
+
+def naive(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Behaviour:
+    """Returns what an agent does that plans again at each step: the first action of the best plan, each time.
+
+    Args:
+        mdp: The MDP, with a known hazard. Its discount is not used.
+        horizons: The discount Σ wᵢ γᵢ^t.
+        steps: The length of an episode, if it is cut off; by default it is not.
+
+    Raises:
+        InputError: If the hazard is not known, the head with the largest γ has a negative weight, or γ e^{-λ} is 1 and
+            `steps` is not given.
+    """
+    heads = _Heads(mdp, horizons)
+    if steps is None:
+        return heads.behaviour(heads.plan(None)[:1])
+    remaining = range(at_least("steps", steps, 1), 0, -1)
+    return heads.behaviour(np.stack([heads.plan(left)[0] for left in remaining]), ends=True)
+
+
+def precommitted(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Behaviour:
+    """Returns what an agent does that keeps to its first plan, which is the best by its discount.
+
+    The plan is found backwards in time: at t the heads weigh wᵢ γᵢ^t, and all but the largest γ cease to matter.
+
+    Args:
+        mdp: The MDP, with a known hazard. Its discount is not used.
+        horizons: The discount Σ wᵢ γᵢ^t.
+        steps: The length of an episode, if it is cut off; by default it is not.
+
+    Raises:
+        InputError: As `naive`.
+    """
+    heads = _Heads(mdp, horizons)
+    return heads.behaviour(heads.plan(None if steps is None else at_least("steps", steps, 1)), ends=steps is not None)
+
+
+def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
+    """Returns the limit of the paper's agent: it takes argmax Σ wᵢ Q_γᵢ of heads with their own best actions."""
+    chosen = np.tensordot(horizons.weights, own_head_values(mdp, horizons), 1).argmax(axis=1)
+    return _Heads(mdp, horizons).behaviour(chosen[None])
+
+
+def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
+    """Returns the limit of an agent that takes argmax Σ wᵢ γᵢ^t Q_γᵢ at time t, heads with their own best actions."""
+    heads = _Heads(mdp, horizons)
+    heads.require_unit_steps()
+    own = own_head_values(mdp, heads.horizons)
+    return heads.behaviour(np.stack([np.tensordot(w, own, 1).argmax(axis=1) for w in heads.beliefs()]))
+
+
+def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Equilibrium:
+    """Returns an equilibrium of the agent's selves: in each state the best action, given what the others will do.
+
+    Where the horizon is finite, because `steps` is given or because no state can be visited twice, the equilibrium is
+    found backwards in time, and is the only one but for ties. Otherwise it is a fixed point among pure policies that
+    do not depend on time. All policies are tried if there are at most 20,000, else best responses are repeated from
+    several starts.
+
+    Args:
+        mdp: The MDP, with a known hazard. Its discount is not used.
+        horizons: The discount Σ wᵢ γᵢ^t.
+        steps: The length of an episode, if it is cut off; by default it is not.
+
+    Raises:
+        InputError: If no equilibrium exists, or none is found; the message says which. Otherwise as `naive`.
+    """
+    heads = _Heads(mdp, horizons)
+    if steps is not None:
+        ahead = np.zeros((len(heads.horizons), mdp.states))
+        rows = []
+        for _ in range(at_least("steps", steps, 1)):
+            rows.append(heads.best(heads.horizons.weights, heads.lookahead(ahead)))
+            ahead = heads.taken(heads.lookahead(ahead), rows[-1])
+        found = heads.behaviour(np.stack(rows[::-1]), ends=True)
+        return Equilibrium(found.actions, found.values)
+    order = _visited_once(mdp)
+    if order is not None:
+        return _backwards(heads, order)
+    return _fixed_point(heads)
+
+
+class _Heads:
+    """The heads of a discount in an MDP: those with a weight, each γ once, in increasing order."""
+
+    def __init__(self, mdp: HazardousMDP, horizons: Horizons) -> None:
+        if not isinstance(mdp.hazard, hazard.Dirac):
+            raise InputError(f"the behaviour of an agent is solved for a known hazard (Dirac), not {mdp.hazard}")
+        gammas, which = np.unique(horizons.gammas, return_inverse=True)
+        weights = np.bincount(which, horizons.weights)
+        if not np.any(weights != 0):
+            raise InputError("the weights of the horizons are all 0: there is nothing to act by")
+        self.horizons = Horizons(gammas[weights != 0], weights[weights != 0])
+        self.mdp = replace(mdp, discount=none())
+        self.rates = self.horizons.gammas * np.exp(-mdp.hazard.k)  # γ e^{-λ}
+        self.scales = [self.mdp.discounted(float(rate)) for rate in self.rates]
+
+    def lookahead(self, values: Float[np.ndarray, "H S"]) -> Float[np.ndarray, "H S A"]:
+        """Returns R + γ^{dt} P V of each head."""
+        shape = self.mdp.rewards.shape
+        return np.stack([self.mdp.rewards + (p @ v).reshape(shape) for p, v in zip(self.scales, values, strict=True)])
+
+    def bootstrapped(self, actions: Int[np.ndarray, " S"]) -> Float[np.ndarray, "H S A"]:
+        """Returns the action values of each head, given that these actions are taken for ever."""
+        self.require_an_end()
+        policy = np.eye(self.mdp.actions)[actions]
+        return self.lookahead(np.stack([solve(*self.mdp.under(policy, float(rate))) for rate in self.rates]))
+
+    def taken(self, values: Float[np.ndarray, "H S A"], actions: Int[np.ndarray, " S"]) -> Float[np.ndarray, "H S"]:
+        return values[:, np.arange(self.mdp.states), actions]
+
+    def best(
+        self,
+        weights: Float[np.ndarray, " H"],
+        values: Float[np.ndarray, "H S A"],
+        kept: Int[np.ndarray, " S"] | None = None,
+    ) -> Int[np.ndarray, " S"]:
+        """Returns the best action of each state by weighted values. Where `kept` is as good as any, it stays."""
+        worth = np.tensordot(weights, values, 1)
+        slack = BETTER * max(float(np.abs(worth).max()), 1e-300)
+        first = (worth >= worth.max(axis=1, keepdims=True) - slack).argmax(axis=1)  # ties are broken by the order
+        if kept is None:
+            return first
+        stays = worth[np.arange(len(kept)), kept] >= worth.max(axis=1) - slack
+        return np.where(stays, kept, first)
+
+    def beliefs(self) -> Float[np.ndarray, "T H"]:
+        """Returns wᵢ γᵢ^t, relative to γ_max^t, for each time until the largest γ alone matters."""
+        weights, gammas = self.horizons.weights, self.horizons.gammas
+        if weights[-1] < 0:
+            raise InputError(
+                f"the head with the largest γ, {gammas[-1]:g}, has a negative weight, {weights[-1]:g}: the discount is "
+                "negative in the long run, and there is no best plan"
+            )
+        ratios = gammas / gammas[-1] if gammas[-1] > 0 else np.ones(1)
+        last = 0
+        if len(gammas) > 1:
+            faded = np.log(NEGLIGIBLE * weights[-1] / np.abs(weights[:-1]).sum()) / np.log(max(ratios[-2], 1e-300))
+            unfelt = np.log(NEGLIGIBLE) / np.log(self.rates[-1]) if self.rates[-1] < 1 else np.inf
+            last = int(np.ceil(max(min(faded, unfelt), 1)))
+        if last > MOST_STEPS:
+            raise InputError(
+                f"a plan by these horizons changes for {last:,} steps, and at most {MOST_STEPS:,} are computed: the "
+                f"discount factors {gammas[-2]:.8g} and {gammas[-1]:.8g} are too close together"
+            )
+        return weights * ratios ** np.arange(last + 1)[:, None]
+
+    def plan(self, steps: int | None) -> Int[np.ndarray, "T S"]:
+        """Returns the actions of the best plan by the discount, found backwards in time."""
+        self.require_unit_steps()
+        if steps is None:
+            self.require_an_end()
+            beliefs = self.beliefs()
+            known = replace(self.mdp, discount=exponential(float(self.horizons.gammas[-1])))
+            rows = [optimal_control(known).policy]
+            ahead = self.taken(self.bootstrapped(rows[0]), rows[0])
+            earlier = beliefs[-2::-1]
+        else:
+            gammas, rows = self.horizons.gammas, []
+            ahead = np.zeros((len(self.horizons), self.mdp.states))
+            earlier = self.horizons.weights * gammas ** np.arange(steps - 1, -1, -1)[:, None]
+        for weights in earlier:
+            values = self.lookahead(ahead)
+            rows.append(self.best(weights / np.abs(weights).max(), values))
+            ahead = self.taken(values, rows[-1])
+        return np.stack(rows[::-1])
+
+    def behaviour(self, actions: Int[np.ndarray, "T S"], ends: bool = False) -> Behaviour:
+        """Returns the behaviour with its values; `ends`: the episode is cut off after the last row."""
+        shape = (len(self.horizons), self.mdp.states)
+        later = actions if ends else actions[:-1]
+        values = np.zeros(shape) if ends else self.taken(self.bootstrapped(actions[-1]), actions[-1])
+        for row in later[::-1]:
+            values = self.taken(self.lookahead(values), row)
+        return Behaviour(actions, self.horizons.weights @ values)
+
+    def require_unit_steps(self) -> None:
+        if self.mdp.durations is not None:
+            raise InputError("a plan changes with time, and needs steps of duration 1; use mdp.in_unit_steps()")
+
+    def require_an_end(self) -> None:
+        if self.rates[-1] >= 1:
+            raise InputError("a head with γ e^{-λ} = 1 has no value in a task without an end; give steps")
+
+
+def _visited_once(mdp: HazardousMDP) -> Int[np.ndarray, " S"] | None:
+    """Returns the states in an order in which each comes after all that it leads to; None if some state can recur."""
+    rows = sparse.coo_array(mdp.matrix)
+    starts, ends = rows.coords[0] // mdp.actions, rows.coords[1]
+    graph = sparse.csr_array((np.ones(len(starts)), (starts, ends)), shape=(mdp.states, mdp.states))
+    count, _ = csgraph.connected_components(graph, connection="strong")
+    if count < mdp.states or np.any(starts == ends):
+        return None
+    depth = np.zeros(mdp.states, dtype=int)
+    for _ in range(mdp.states):  # the longest way to the end
+        deeper = depth.copy()
+        np.maximum.at(deeper, starts, depth[ends] + 1)
+        if np.array_equal(deeper, depth):
+            break
+        depth = deeper
+    return np.argsort(depth, kind="stable")
+
+
+def _backwards(heads: _Heads, order: Int[np.ndarray, " S"]) -> Equilibrium:
+    values = np.zeros((len(heads.horizons), heads.mdp.states))
+    actions = np.zeros(heads.mdp.states, dtype=int)
+    for state in order:
+        ahead = heads.lookahead(values)
+        actions[state] = heads.best(heads.horizons.weights, ahead)[state]
+        values[:, state] = ahead[:, state, actions[state]]
+    return Equilibrium(actions[None], heads.horizons.weights @ values)
+
+
+def _respond(response: Response, policy: Int[np.ndarray, " S"]) -> Iterator[Int[np.ndarray, " S"]]:
+    """Yields the fixed point that repeated best responses reach: of all states at once, then of one state at a time."""
+    for at_once in (True, False):
+        current = policy
+        for turn in range(BEST_RESPONSES):
+            wanted = response(current)
+            changed = np.flatnonzero(wanted != current)
+            if len(changed) == 0:
+                yield current
+                return
+            chosen = changed if at_once else changed[[turn % len(changed)]]
+            current = current.copy()
+            current[chosen] = wanted[chosen]
+
+
+def _fixed_point(heads: _Heads) -> Equilibrium:
+    heads.require_an_end()
+    states, actions = heads.mdp.rewards.shape
+    weights = heads.horizons.weights
+    exhaustive = actions**states <= MOST_POLICIES
+
+    def response(policy: Int[np.ndarray, " S"]) -> Int[np.ndarray, " S"]:
+        return heads.best(weights, heads.bootstrapped(policy), kept=policy)
+
+    if exhaustive:
+        candidates = [np.array(one) for one in product(range(actions), repeat=states)]
+        stable = [policy for policy in candidates if np.array_equal(response(policy), policy)]
+        tried = f"none of the {len(candidates):,} pure policies is one"
+    else:
+        starts = [
+            optimal_control(replace(heads.mdp, discount=exponential(float(g)))).policy for g in heads.horizons.gammas
+        ]
+        starts.append(np.tensordot(weights, own_head_values(heads.mdp, heads.horizons), 1).argmax(axis=1))
+        stable = [found for start in starts for found in _respond(response, start)]
+        tried = f"best responses from {len(starts)} starts, {BEST_RESPONSES} each, found none"
+    if not stable:
+        raise InputError(
+            f"no equilibrium in pure policies that do not depend on time: {tried}; give steps, the length of an "
+            "episode, for which there always is one"
+        )
+    found: list[Behaviour] = []
+    for policy in stable:
+        one = heads.behaviour(policy[None])
+        if not any(np.allclose(one.values, other.values, rtol=1e-8, atol=1e-10) for other in found):
+            found.append(one)
+    best, *others = sorted(found, key=lambda one: -float(one.values.mean()))
+    return Equilibrium(best.actions, best.values, tuple(others), exhaustive)

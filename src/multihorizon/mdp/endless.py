@@ -1,0 +1,118 @@
+"""Values of tasks that never end, under hazards and discounts that fall as a power law whose sum is finite.
+
+The expected reward E[R_t] of a finite Markov chain approaches a sequence that repeats itself with the chain's period.
+From then on the value is that sequence times sums of s(t) d(t), which the Euler-Maclaurin formula gives.
+"""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from multihorizon.discounting.hazard.prior import Values
+from multihorizon.errors import InputError
+from multihorizon.mdp.model import HazardousMDP
+
+MOST_TERMS = 2_000_000
+TOO_LONG = f"episodes under this policy are too long to sum: more than {MOST_TERMS:,} steps of them matter"
+REPEATS = 1e-14  # relative; expected rewards that differ by less are the same
+SETTLED = 1024  # periods after which the terms change so little in one that three of the formula's terms suffice
+FAR = 1e30  # time from which on a power law has its final exponent
+MARGIN = 1e-3  # of the exponent a above 1; priors that are integrated numerically do not know it better
+X, W = np.polynomial.legendre.leggauss(20)
+
+
+def refuse_infinite_sums(mdp: HazardousMDP, state: int) -> None:
+    """Raises an InputError unless Σ s(t) d(t) is known to be finite. s·d falls as t^{-a}, and the sum needs a > 1."""
+    if mdp.discount.prior is not None and FAR * _rate(mdp, FAR) > 1 + MARGIN:
+        return
+    raise InputError(
+        f"the values can be infinite: from state {state} this policy earns for ever, and {mdp.discount.label} under "
+        f"hazard {mdp.hazard} is not known to have a finite sum over all times; use an episodic task, a discount that "
+        "falls faster than 1/t, or a hazard that is bounded away from 0"
+    )
+
+
+def endless_series(
+    mdp: HazardousMDP, chain: sparse.csr_array, rewards: Float[np.ndarray, " S"], first: sparse.csr_array
+) -> Float[np.ndarray, "S A"]:
+    """Returns Σ_t s(t) d(t) E[R_t] [S A].
+
+    Args:
+        mdp: The MDP, whose hazard and discount have priors and a finite sum.
+        chain: The transitions under the policy among the states that can still earn [S S].
+        rewards: The expected reward of each state [S].
+        first: The transitions of the first step [S·A S].
+    """
+    period = _period(chain)
+    total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
+    expected = rewards
+    earlier = np.full((period, mdp.states), np.nan)  # the last period at half the time
+    start, end = 1, 1 + SETTLED * period  # `start` ≡ 1 in periods, so that both are compared at the same phase
+    while end <= MOST_TERMS:
+        recent = np.empty((period, mdp.states))
+        for t, share in enumerate(np.asarray(_shares(mdp, np.arange(start, end))), start):
+            total = total + share * (first @ expected)
+            recent[(t - 1) % period] = expected
+            expected = chain @ expected
+        same = REPEATS + end * np.finfo(float).eps  # rows add up to 1 with a rounding error, which each step repeats
+        if np.abs(recent - earlier).max() <= same * np.abs(rewards).max():  # not so while `earlier` is NaN
+            rest = tail_sums(mdp, end, period)
+            return (total + first @ (recent.T @ rest)).reshape(mdp.rewards.shape)
+        earlier, start, end = recent, end, 2 * end - 1
+    raise InputError(TOO_LONG)
+
+
+def tail_sums(mdp: HazardousMDP, start: int, period: int) -> Float[np.ndarray, " period"]:
+    """Returns Σ_j c(start + i + j · period) for i = 0, ..., period - 1, where c = s·d, by Euler and Maclaurin.
+
+    The sum is ∫c / p + c/2 - p c'/12 and terms of order (p / start)^4, which are negligible if start ≥ 1024 p.
+    """
+    at = start + np.arange(period, dtype=float)
+    c = _shares(mdp, at)
+    between = np.array([_integral(mdp, a, b) for a, b in pairwise(at)])
+    beyond = _integral(mdp, at[-1], FAR) + FAR * _shares(mdp, FAR) / (FAR * _rate(mdp, FAR) - 1)
+    integrals = beyond + np.append(np.cumsum(between[::-1])[::-1], 0.0)
+    return integrals / period + c / 2 + period * _rate(mdp, at) * c / 12
+
+
+def _shares(mdp: HazardousMDP, t: np.ndarray | float) -> Values:
+    """c(t) = s(t) d(t)."""
+    return np.exp(mdp.hazard.log_survival(t) + mdp.discount.log(t))
+
+
+def _rate(mdp: HazardousMDP, t: np.ndarray | float) -> Values:
+    """-c'(t) / c(t)."""
+    assert mdp.discount.prior is not None
+    return mdp.hazard.hazard_rate(t) + mdp.discount.prior.hazard_rate(t)
+
+
+def _integral(mdp: HazardousMDP, low: float, high: float) -> float:
+    """∫ c(t) dt, by Gauss-Legendre panels of at most 1 in ln t, on each of which a power law is smooth."""
+    edges = np.linspace(math.log(low), math.log(high), math.ceil(math.log(high / low)) + 1)
+    half = np.diff(edges)[:, None] / 2
+    t = np.exp(edges[:-1, None] + half * (1 + X))
+    return float((_shares(mdp, t) * t * half * W).sum())
+
+
+def _period(chain: sparse.csr_array) -> int:
+    """Returns the least common multiple of the periods of the closed classes: E[R_t] approaches a sequence with it."""
+    count, label = csgraph.connected_components(chain, connection="strong")
+    arrows = sparse.coo_array(chain)
+    starts, ends = (x[arrows.data > 0] for x in arrows.coords)
+    closed = np.ones(count, dtype=bool)
+    closed[label[starts[label[starts] != label[ends]]]] = False
+    period = 1
+    for one in np.flatnonzero(closed):
+        inside = label[starts] == one
+        if not np.any(inside):  # a state that ends the episode
+            continue
+        root = int(np.flatnonzero(label == one)[0])
+        steps = csgraph.dijkstra(chain, indices=root, unweighted=True)
+        # A class has the period that divides the length of all its cycles, each a sum of these differences.
+        lengths = np.abs(steps[starts[inside]] + 1 - steps[ends[inside]]).astype(int)
+        period = math.lcm(period, int(np.gcd.reduce(lengths)))
+    return period

@@ -1,0 +1,260 @@
+"""Naive, precommitted and sophisticated agents: worked examples, and brute force over all policies of small MDPs."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from multihorizon.discounting import Horizons, discount, single
+from multihorizon.discounting.hazard import Dirac, Exponential
+from multihorizon.errors import InputError
+from multihorizon.mdp import (
+    HazardousMDP,
+    acting_head_values,
+    action_values,
+    naive,
+    naive_by_heads,
+    optimal_control,
+    own_head_values,
+    precommitted,
+    precommitted_by_heads,
+    sophisticated,
+)
+
+DO, WAIT = 0, 1
+
+
+def quasi(beta: float, delta: float) -> Horizons:
+    """1, βδ, βδ², ... as two horizons."""
+    return Horizons(np.array([0.0, delta]), np.array([1 - beta, beta]))
+
+
+def chore(cost: float, pay: float = 1.8) -> HazardousMDP:
+    """O'Donoghue and Rabin's task: it costs now and pays at the next step, and can always be put off."""
+    transitions = np.zeros((2, 2, 2))
+    transitions[0, DO, 1] = transitions[0, WAIT, 0] = 1
+    return HazardousMDP(transitions, np.array([[-cost, 0.0], [pay, pay]]))
+
+
+def fork() -> HazardousMDP:
+    """State 0 leads to 1, where 1 is paid at once, or 1.8 two steps later."""
+    transitions = np.zeros((4, 2, 4))
+    transitions[0, :, 1] = transitions[1, WAIT, 2] = transitions[2, :, 3] = 1
+    rewards = np.zeros((4, 2))
+    rewards[1, DO], rewards[3] = 1, 1.8
+    return HazardousMDP(transitions, rewards)
+
+
+def random_mdp(seed: int, states: int = 3, actions: int = 2) -> tuple[HazardousMDP, Horizons]:
+    rng = np.random.default_rng(seed)
+    transitions = rng.dirichlet(np.full(states, 0.3), size=(states, actions)) * rng.uniform(0.7, 1)
+    horizons = Horizons(rng.uniform(0, 0.95, size=3), rng.dirichlet(np.ones(3)))
+    return HazardousMDP(transitions, rng.normal(size=(states, actions)), Dirac(rng.uniform(0, 0.1))), horizons
+
+
+def every_policy(mdp: HazardousMDP) -> list[np.ndarray]:
+    return [np.array(one) for one in product(range(mdp.actions), repeat=mdp.states)]
+
+
+def values_of(mdp: HazardousMDP, horizons: Horizons, actions: np.ndarray) -> np.ndarray:
+    """Q by the whole discount, from `action_values`, which knows nothing of heads."""
+    return action_values(replace(mdp, discount=horizons.discount), np.eye(mdp.actions)[actions])
+
+
+def test_the_naive_agent_puts_a_chore_off_for_ever() -> None:
+    beta, delta, cost, pay = 0.5, 0.99, 1.0, 1.8
+    mdp, horizons = chore(cost), quasi(beta, delta)
+    puts_off = naive(mdp, horizons)
+    assert puts_off.actions.tolist() == [[WAIT, DO]]
+    assert puts_off.values[0] == pytest.approx(0)
+    planned = precommitted(mdp, horizons)
+    assert planned.actions[:2, 0].tolist() == [WAIT, DO]
+    assert planned.values[0] == pytest.approx(beta * delta * (-cost + delta * pay))
+    # Knowing that no later self will do it, the sophisticated agent finds that now is not worth it: -1 + βδ · 1.8 < 0.
+    resigned = sophisticated(mdp, horizons)
+    assert resigned.actions[0, 0] == WAIT
+    assert resigned.values[0] == pytest.approx(0)
+    assert (resigned.others, resigned.exhaustive) == ((), True)
+
+
+def test_best_responses_that_never_settle_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multihorizon.mdp.consistency.MOST_POLICIES", 1)
+    monkeypatch.setattr("multihorizon.mdp.consistency.BEST_RESPONSES", 20)
+    with pytest.raises(InputError, match="best responses from 3 starts, 20 each, found none"):
+        sophisticated(chore(0.8), quasi(0.5, 0.99))
+
+
+def test_a_chore_without_an_equilibrium() -> None:
+    """Worth doing alone, but better left to a later self that does it: no pure policy is a best response to itself."""
+    mdp, horizons = chore(0.8), quasi(0.5, 0.99)
+    with pytest.raises(
+        InputError, match=r"no equilibrium in pure policies .*none of the 4 pure policies is one; give steps"
+    ):
+        sophisticated(mdp, horizons)
+    # With a deadline there is one: the last self for which it pays does it, and all before leave it to that one.
+    ended = sophisticated(mdp, horizons, steps=4)
+    assert ended.actions[:, 0].tolist() == [WAIT, WAIT, DO, WAIT]
+    assert ended.values[0] == pytest.approx(0.5 * 0.99**2 * (-0.8 + 0.99 * 1.8))
+    assert precommitted(mdp, horizons, steps=4).actions[:, 0].tolist() == [WAIT, DO, DO, WAIT]
+
+
+def test_the_naive_agent_reverses_its_preference() -> None:
+    beta, delta = 0.6, 0.95
+    mdp, horizons = fork(), quasi(beta, delta)
+    small, large = beta * delta, beta * delta**3 * 1.8  # from state 0
+    assert small < large
+    assert beta * delta**2 * 1.8 < 1  # but not from state 1
+    for behaviour in (naive(mdp, horizons), naive_by_heads(mdp, horizons), sophisticated(mdp, horizons)):
+        assert behaviour.actions[0, 1] == DO
+        assert behaviour.values[0] == pytest.approx(small)
+    for behaviour in (precommitted(mdp, horizons), precommitted_by_heads(mdp, horizons)):
+        assert behaviour.actions[1, 1] == WAIT
+        assert behaviour.values[0] == pytest.approx(large)
+
+
+def test_own_and_acting_heads_part() -> None:
+    """At the fork the patient head values the 1.8 that it would wait for; the agent takes the 1."""
+    mdp, horizons = fork(), quasi(0.6, 0.95)
+    own = own_head_values(mdp, horizons)
+    acting = acting_head_values(mdp, horizons, naive_by_heads(mdp, horizons).actions[0])
+    np.testing.assert_allclose(own[:, 0, 0], [0, 0.95**3 * 1.8])
+    np.testing.assert_allclose(acting[:, 0, 0], [0, 0.95])
+    np.testing.assert_allclose(own[:, 1], acting[:, 1])  # one step on, both value the same two futures
+
+
+@settings(max_examples=12)
+@given(st.integers(0, 10_000))
+def test_the_first_plan_is_the_best_of_all_that_depend_on_time(seed: int) -> None:
+    """Two states, two actions, three steps: 64 plans, each valued by walking it."""
+    mdp, horizons = random_mdp(seed, states=2)
+    transitions = np.asarray(mdp.transitions) * np.exp(-mdp.hazard.mean)
+    best = np.full(2, -np.inf)
+    for plan in product(product(range(2), repeat=2), repeat=3):
+        value, reached = np.zeros(2), np.eye(2)
+        for t, row in enumerate(plan):
+            value += float(horizons.discount(t)) * reached @ mdp.rewards[[0, 1], row]
+            reached = reached @ transitions[[0, 1], row]
+        best = np.maximum(best, value)
+    found = precommitted(mdp, horizons, steps=3)
+    np.testing.assert_allclose(found.values, best, rtol=1e-9, atol=1e-12)
+    first = [precommitted(mdp, horizons, steps=left).actions[0] for left in (3, 2, 1)]
+    np.testing.assert_array_equal(naive(mdp, horizons, steps=3).actions, first)
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 10_000))
+def test_values_are_those_of_the_policies_and_none_beats_the_first_plan(seed: int) -> None:
+    mdp, horizons = random_mdp(seed)
+    planned = precommitted(mdp, horizons)
+    for policy in every_policy(mdp):
+        worth = values_of(mdp, horizons, policy)[np.arange(3), policy]
+        assert np.all(worth <= planned.values + 1e-9)
+    for behaviour in (naive(mdp, horizons), naive_by_heads(mdp, horizons)):
+        policy = behaviour.actions[0]
+        np.testing.assert_allclose(behaviour.values, values_of(mdp, horizons, policy)[np.arange(3), policy], atol=1e-9)
+    assert np.all(precommitted_by_heads(mdp, horizons).values <= planned.values + 1e-9)
+    # A plan without an end is the limit of plans that end.
+    long = precommitted(mdp, horizons, steps=400)
+    np.testing.assert_allclose(planned.values, long.values, atol=1e-6)
+    np.testing.assert_array_equal(naive(mdp, horizons).actions[0], planned.actions[0])
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000))
+def test_equilibria_are_the_policies_from_which_no_self_deviates(seed: int) -> None:
+    mdp, horizons = random_mdp(seed)
+    stable = []
+    for policy in every_policy(mdp):
+        q = values_of(mdp, horizons, policy)  # the first action is free, and the policy holds after it
+        if np.all(q[np.arange(3), policy] >= q.max(axis=1) - 1e-9):
+            stable.append(q[np.arange(3), policy])
+    try:
+        found = sophisticated(mdp, horizons)
+    except InputError:
+        assert stable == []
+        return
+    values = [found.values, *(other.values for other in found.others)]
+    assert len(values) == len({tuple(np.round(one, 7)) for one in stable})
+    for one in values:
+        assert min(np.abs(one - other).max() for other in stable) < 1e-8
+    assert found.values.mean() == max(one.mean() for one in values)
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 10_000))
+def test_best_responses_find_an_equilibrium_where_policies_are_too_many_to_try(seed: int) -> None:
+    mdp, horizons = random_mdp(seed, states=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("multihorizon.mdp.consistency.MOST_POLICIES", 1)
+        found = sophisticated(mdp, horizons)
+    assert not found.exhaustive
+    everything = sophisticated(mdp, horizons)
+    values = [everything.values, *(other.values for other in everything.others)]
+    assert min(np.abs(found.values - one).max() for one in values) < 1e-8
+    fixed = acting_head_values(mdp, horizons, found.actions[0])
+    greedy = np.tensordot(horizons.weights, fixed, 1)
+    np.testing.assert_allclose(greedy.max(axis=1), found.values, atol=1e-9)
+
+
+def test_two_equilibria_are_both_reported() -> None:
+    """A project of two phases, repeated: worth it if the later selves go on with it, and not if they stop."""
+    beta, delta = 0.7, 0.97
+    transitions = np.zeros((2, 2, 2))
+    transitions[0, DO, 1] = transitions[1, DO, 0] = 1  # WAIT ends it
+    mdp = HazardousMDP(transitions, np.array([[-1.0, 0.0], [1.3, 1.4]]))
+    found = sophisticated(mdp, quasi(beta, delta))
+    again = (-1 + delta * 1.3) / (1 - delta**2)  # the patient head's value of state 0 while it goes on
+    assert found.actions.tolist() == [[DO, DO]]
+    assert found.values == pytest.approx([-1 + beta * delta * (1.3 + delta * again), 1.3 + beta * delta * again])
+    (stops,) = found.others
+    assert stops.actions.tolist() == [[WAIT, WAIT]]
+    assert stops.values == pytest.approx([0, 1.4])
+    assert found.exhaustive
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 10_000), st.floats(0, 0.95))
+def test_all_agree_under_an_exponential_discount(seed: int, gamma: float) -> None:
+    mdp, _ = random_mdp(seed)
+    horizons = single(gamma)
+    best = optimal_control(replace(mdp, discount=discount.exponential(gamma)))
+    for rule in (naive, precommitted, sophisticated, naive_by_heads, precommitted_by_heads):
+        np.testing.assert_allclose(rule(mdp, horizons).values, best.values.max(axis=1), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(own_head_values(mdp, horizons)[0], best.values)
+    np.testing.assert_allclose(acting_head_values(mdp, horizons, best.policy)[0], best.values, atol=1e-9)
+
+
+def test_where_no_state_recurs_the_equilibrium_is_found_backwards() -> None:
+    rng = np.random.default_rng(0)
+    states = 30  # 3^30 policies
+    transitions = np.zeros((states, 3, states))
+    for state in range(states - 1):
+        transitions[state, :, state + 1 :] = rng.dirichlet(np.ones(states - 1 - state), size=3)
+    mdp = HazardousMDP(transitions, rng.normal(size=(states, 3)))
+    horizons = Horizons(np.array([0.3, 0.9]), np.array([0.5, 0.5]))
+    found = sophisticated(mdp, horizons)
+    q = values_of(mdp, horizons, found.actions[0])
+    np.testing.assert_allclose(q.max(axis=1), found.values, atol=1e-10)
+    np.testing.assert_array_equal(q.argmax(axis=1), found.actions[0])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda m: naive(replace(m, hazard=Exponential(0.1)), single(0.9)), r"for a known hazard \(Dirac\)"),
+        (lambda m: naive(m, single(1.0)), "give steps"),
+        (lambda m: sophisticated(m, single(1.0)), "give steps"),
+        (lambda m: precommitted(m, Horizons(np.array([0.5, 0.9]), np.array([1.0, -0.1]))), "a negative weight, -0.1"),
+        (lambda m: precommitted(m, Horizons(np.array([0.5]), np.zeros(1))), "all 0"),
+        (lambda m: precommitted(m, Horizons(np.array([0.9999989, 0.999999]), np.ones(2))), "too close together"),
+        (lambda m: precommitted(m, single(0.9), steps=0), "steps must"),
+        (lambda m: naive(replace(m, durations=np.full((2, 2), 2)), single(0.9)), r"use mdp.in_unit_steps\(\)"),
+    ],
+)
+def test_bad_input_is_said_in_words(make: Callable[[HazardousMDP], object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make(chore(1.0))

@@ -1,0 +1,126 @@
+"""Transitions that last, and that carry a survival of their own: by linear systems, unit steps and simulation."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from multihorizon.discounting import discount
+from multihorizon.discounting.hazard import Dirac, Exponential, Gamma, Prior
+from multihorizon.errors import InputError
+from multihorizon.mdp import HazardousMDP, action_values, optimal_control, q_learning, simulate
+
+
+def random_mdp(seed: int, whole: bool) -> tuple[HazardousMDP, np.ndarray]:
+    """Three states, two actions, durations from 1 to 4 (or any from 0.2), survivals from 0.6."""
+    rng = np.random.default_rng(seed)
+    transitions = rng.dirichlet(np.ones(3), size=(3, 2)) * 0.95
+    durations = rng.integers(1, 5, size=(3, 2)) if whole else rng.uniform(0.2, 4, size=(3, 2))
+    survivals = rng.uniform(0.6, 1, size=(3, 2))
+    mdp = HazardousMDP(transitions, rng.normal(size=(3, 2)), durations=durations, survivals=survivals)
+    return mdp, rng.dirichlet(np.ones(2), size=3)
+
+
+def values_by_linear_system(mdp: HazardousMDP, policy: np.ndarray, gamma: float) -> np.ndarray:
+    """Q = R + γ^{dt} e^{-λ} P V, from the Bellman equation over pairs of state and action."""
+    assert mdp.durations is not None
+    assert mdp.survivals is not None
+    transitions = np.asarray(mdp.transitions) * (gamma**mdp.durations * mdp.survivals)[..., None]
+    ahead = np.einsum("sat,tb->satb", transitions, policy).reshape(6, 6)
+    return np.linalg.solve(np.eye(6) - ahead, mdp.rewards.reshape(6)).reshape(3, 2)
+
+
+@given(st.integers(0, 1000), st.floats(0, 0.99), st.floats(0, 0.5))
+def test_a_head_values_by_its_discount_to_the_power_of_the_duration(seed: int, gamma: float, risk: float) -> None:
+    mdp, policy = random_mdp(seed, whole=False)
+    mdp = replace(mdp, discount=discount.exponential(gamma), hazard=Dirac(risk))
+    exact = values_by_linear_system(mdp, policy, gamma * np.exp(-risk))
+    np.testing.assert_allclose(action_values(mdp, policy), exact, rtol=1e-9, atol=1e-12)
+    best = optimal_control(replace(mdp, discount=discount.exponential(min(gamma, 0.95))))
+    every = [np.eye(2)[list(actions)] for actions in product(range(2), repeat=3)]
+    values = [values_by_linear_system(mdp, one, min(gamma, 0.95) * np.exp(-risk)) for one in every]
+    np.testing.assert_allclose(best.values, np.max(values, axis=0), rtol=1e-9, atol=1e-12)
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 1000), st.sampled_from([Dirac(0.1), Exponential(0.2), Gamma(0.1, 2.0)]))
+def test_whole_durations_are_unit_steps(seed: int, prior: Prior) -> None:
+    """Under any discount; here it is held to a mixture of linear systems over the hazards of the prior."""
+    mdp, policy = random_mdp(seed, whole=True)
+    mdp = replace(mdp, hazard=prior, discount=discount.quasi_hyperbolic(0.7, 0.95))
+    exact = action_values(mdp, policy)
+    x, w = np.polynomial.legendre.leggauss(200)
+    averaged = sum(
+        width / 2 * (0.3 * mdp.rewards + 0.7 * values_by_linear_system(mdp, policy, 0.95 * np.exp(-rate)))
+        for rate, width in zip(prior.quantile((1 + x) / 2), w, strict=True)
+    )
+    np.testing.assert_allclose(exact, averaged, rtol=1e-4, atol=1e-4)
+    split = mdp.in_unit_steps()
+    assert split.durations is None
+    assert split.states == 3 + int((np.asarray(mdp.durations) - 1).sum())
+
+
+def test_durations_and_survivals_of_one_change_nothing() -> None:
+    plain, policy = random_mdp(1, whole=True)
+    plain = replace(plain, durations=None, survivals=None, discount=discount.hyperbolic(0.1))
+    ones = replace(plain, durations=np.ones((3, 2)), survivals=np.ones((3, 2)))
+    np.testing.assert_allclose(action_values(ones, policy), action_values(plain, policy), rtol=1e-12)
+
+
+def test_a_dangerous_shortcut_by_hand() -> None:
+    """Action 0 takes 4 time units and is safe; action 1 takes 1 and is survived with probability ½. Then 1 is paid."""
+    transitions = np.zeros((2, 2, 2))
+    transitions[0, :, 1] = 1
+    rewards = np.array([[0.0, 0.0], [1.0, 1.0]])
+    mdp = HazardousMDP(
+        transitions, rewards, durations=np.array([[4, 1], [1, 1]]), survivals=np.array([[1, 0.5], [1, 1]])
+    )
+    either = np.full((2, 2), 0.5)
+    hyperbolic = action_values(replace(mdp, discount=discount.hyperbolic(1.0)), either)
+    np.testing.assert_allclose(hyperbolic[0], [1 / 5, 0.5 / 2])
+    for gamma, taken in [(0.9, 0), (0.7, 1)]:  # γ³ against ½
+        best = optimal_control(replace(mdp, discount=discount.exponential(gamma)))
+        np.testing.assert_allclose(best.values[0], [gamma**4, 0.5 * gamma])
+        assert best.policy[0] == taken
+    np.testing.assert_allclose(action_values(mdp, either)[0], [1, 0.5])  # undiscounted: durations do not matter
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_simulation_and_q_learning_agree(whole: bool) -> None:
+    mdp, policy = random_mdp(5, whole)
+    gamma = 0.9
+    valued = replace(mdp, hazard=Dirac(0.05), discount=discount.exponential(gamma))
+    found = simulate(valued, policy, 1, 0, 40_000, np.random.default_rng(0))
+    assert abs(found.mean - action_values(valued, policy)[1, 0]) < 4 * found.standard_error
+    learned = q_learning(mdp, [gamma], 0, 15_000, np.random.default_rng(1))[..., 0]
+    exact = optimal_control(replace(mdp, discount=discount.exponential(gamma))).values
+    np.testing.assert_allclose(learned, exact, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda m: replace(m, durations=np.zeros((3, 2))),
+            "positive and finite, but state 0, action 0 has 0",
+        ),
+        (lambda m: replace(m, durations=np.full((3, 2), -1.0)), "durations must be positive"),
+        (lambda m: replace(m, durations=np.full((3, 2), np.inf)), "durations must be positive and finite"),
+        (lambda m: replace(m, survivals=np.zeros((3, 2))), r"survivals must be in \(0, 1\]"),
+        (lambda m: replace(m, survivals=np.full((3, 2), 1.1)), r"survivals must be in \(0, 1\], but .* has 1.1"),
+        (lambda m: replace(m, survivals=np.full((3, 2), np.nan)), "survivals must be"),
+        (lambda m: replace(m, durations=np.ones(3)), r"durations must be an array \[3 2\], as rewards, got \[3\]"),
+        (
+            lambda m: action_values(replace(m, discount=discount.hyperbolic(0.1)), np.full((3, 2), 0.5)),
+            "only whole durations can be split into steps",
+        ),
+    ],
+)
+def test_bad_input_is_said_in_words(make: Callable[[HazardousMDP], object], words: str) -> None:
+    mdp, _ = random_mdp(0, whole=False)
+    with pytest.raises(InputError, match=words):
+        make(mdp)
