@@ -1,9 +1,9 @@
-"""Training by this program and by an earlier one, in turns, on whatever device there is.
+"""Compares the training speed of this version with an earlier one, in alternating runs on any device.
 
     git worktree add ../before 26d6444
     python benchmarks/before.py ../before --out results/cpu/before.json
 
-A short and a long run of each, with their programs compiled before: what the steps between them took.
+Each version makes a short and a long run with compiled programs; the difference gives the time per step.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def seconds(checkout: Path, environment: str, steps: int, programs: Path) -> flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkout", type=Path, help="of the earlier program")
+    parser.add_argument("checkout", type=Path, help="checkout of the earlier version")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--envs", nargs="+", default=list(RUNS), choices=list(RUNS))
     parser.add_argument("--out", type=Path, required=True)

@@ -1,15 +1,15 @@
-"""The whole training loop of CleanRL's Rainbow in Atari, in frames a second while it learns: a peer for `loop.py`.
+"""Measures the whole training loop of CleanRL's Rainbow in Atari, in frames per second: a peer for `loop.py`.
 
     git clone https://github.com/vwxyzjn/cleanrl ../cleanrl
     python3 -m venv ../peer
     ../peer/bin/pip install torch "gymnasium>=1.1" ale-py tyro tensorboard opencv-python-headless -e .
     ../peer/bin/python benchmarks/cleanrl_loop.py ../cleanrl --out results/speed/cleanrl.json
 
-Its script is run as it is, with its own settings but for the length, the warm-up and the size of the replay, whose
-memory is taken only as it fills. What gymnasium has renamed or changed since, and what NumPy 2.4 no longer allows, is
-put in place around it. Time runs from one optimiser step to another, after the first ones: environment, replay and one
-update for every four agent steps. Without OpenCV, frames are made smaller by a stand-in, and the table says so. On a
-CPU that has other work, set OMP_NUM_THREADS=1: PyTorch's threads wait for each other.
+CleanRL's script runs unchanged and with its own settings, except for the length, the warm-up and the replay capacity.
+Shims restore what Gymnasium has renamed since and what NumPy 2.4 no longer allows. The measured time runs between
+optimiser steps, after the first ones, and includes the environment, the replay buffer and one update for every four
+agent steps. Without OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU set
+OMP_NUM_THREADS=1, because PyTorch's threads wait for each other.
 """
 
 import argparse
@@ -44,8 +44,8 @@ PART = 50  # updates: the first ones are not timed, and each later part has a sp
 
 
 class Worlds(SyncVectorEnv):
-    """One world as the script expects it: begun anew in the step that ends it, and what is told then by its old names.
-    It stores the reward and the action as single numbers, which NumPy 2.4 no longer makes of arrays that hold one."""
+    """One environment with the interface that the script expects: it resets in the step that ends an episode.
+    It returns rewards and actions as scalars, because NumPy 2.4 no longer converts arrays with one element."""
 
     def __init__(self, makers: Any) -> None:
         super().__init__(makers, autoreset_mode=AutoresetMode.SAME_STEP)
@@ -61,21 +61,21 @@ class Worlds(SyncVectorEnv):
 
 @cache
 def shares(of: int, to: int) -> np.ndarray:
-    """How much of each of `of` pixels is in each of `to` larger ones."""
+    """Returns the share of each of `of` pixels in each of `to` larger ones."""
     size, pixel = of / to, np.arange(of)
     begin = np.arange(to)[:, None] * size
     return (np.clip(np.minimum(begin + size, pixel + 1) - np.maximum(begin, pixel), 0, None) / size).astype(np.float32)
 
 
 def smaller(image: np.ndarray, size: tuple[int, int], interpolation: int) -> np.ndarray:
-    """`cv2.resize` by area, for smaller images with colours."""
+    """Shrinks colour images by area, as `cv2.resize` does."""
     height, width, colours = image.shape
     rows = shares(height, size[1]) @ image.reshape(height, -1).astype(np.float32)
     return np.rint(shares(width, size[0]) @ rows.reshape(-1, width, colours)).astype(np.uint8)
 
 
 def put_in_place() -> bool:
-    """What the script needs, and whether OpenCV is there."""
+    """Installs the shims that the script needs, and returns whether OpenCV is available."""
     gymnasium.register_envs(ale_py)
     names: Any = gymnasium.wrappers
     names.GrayScaleObservation = names.GrayscaleObservation
@@ -90,7 +90,7 @@ def put_in_place() -> bool:
 
 
 def times_of_updates(options: argparse.Namespace) -> np.ndarray:
-    """Runs the script, where what it writes is thrown away, and notes when each update was done."""
+    """Runs the script in a temporary folder and returns the time of each update."""
     checkout, times = options.checkout.resolve(), []
     sys.path.insert(0, str(checkout))
     sys.argv = [SCRIPT.name, "--env-id", f"{options.game}NoFrameskip-v4", "--buffer-size", str(options.buffer_size)]
@@ -104,11 +104,16 @@ def times_of_updates(options: argparse.Namespace) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkout", type=Path, metavar="CHECKOUT", help="a folder with a clone of CleanRL")
+    parser.add_argument("checkout", type=Path, metavar="CHECKOUT", help="folder of a clone of CleanRL")
     parser.add_argument("--game", default="Seaquest")
     parser.add_argument("--warm-up", type=int, default=1000)
-    parser.add_argument("--steps", type=int, default=2000, help="agent steps while learning")
-    parser.add_argument("--buffer-size", type=int, default=100_000, help="its own is 1,000,000")
+    parser.add_argument("--steps", type=int, default=2000, help="agent steps while learning (default: %(default)s)")
+    parser.add_argument(
+        "--buffer-size",
+        type=int,
+        default=100_000,
+        help="replay capacity (CleanRL's own: 1,000,000)",
+    )
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()

@@ -1,8 +1,8 @@
-"""How long XLA compiles before a training run is under way.
+"""Measures how long XLA compiles before training starts.
 
     python benchmarks/compile_time.py --out results/cpu/compile_time.json
 
-One short iteration of each environment, with nothing in a cache: every program of a run is compiled in it.
+Runs one short iteration in each environment with an empty cache, which compiles every program of a run.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Which part of the GPU program makes float32 training diverge? Needs a GPU.
+"""Finds the part of the GPU program that makes float32 training diverge. Needs a GPU.
 
     python benchmarks/divergence.py --out divergence.json
 
-Trains Rainbow in Seaquest under one change after another: without our kernels, without concurrent graphs, without
-programmatic launches, without graphs, with fixed algorithms. Prints the mean loss as training goes. The loss of an
-untrained network is log 51 = 3.93; a change under which it keeps falling names the cause.
+Trains Rainbow in Seaquest under one change after another: without the library's kernels, without concurrent graphs,
+without programmatic launches, without graphs, with fixed algorithms. Prints the mean loss during training. The loss
+of an untrained network is log 51 = 3.93; a change under which it keeps falling names the cause.
 """
 
 import argparse
@@ -22,8 +22,8 @@ from multihorizon.files import writable_file, write_json
 from multihorizon.kernels import SWITCH
 from multihorizon.training import compiling
 from multihorizon.training.configure import configured, made
-from multihorizon.training.iterations import Outcome
 from multihorizon.training.run import train
+from multihorizon.training.trainer import IterationMetrics
 from multihorizon.training.worlds import world
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -37,7 +37,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 def losses(dtype: str, frames: int, seeds: int, options: dict[str, Any], kernels: bool) -> dict[str, Any]:
-    """Mean loss of each seed, iteration by iteration, until training stops."""
+    """Returns the mean loss of each seed in each iteration, until training stops."""
     os.environ[SWITCH] = "on" if kernels else "off"
     compiling.OPTIONS["gpu"] = USUAL | options
     compiling._options.cache_clear()
@@ -49,7 +49,7 @@ def losses(dtype: str, frames: int, seeds: int, options: dict[str, Any], kernels
     )
     found: list[list[float]] = []
 
-    def keep(outcome: Outcome) -> None:
+    def keep(outcome: IterationMetrics) -> None:
         if outcome.losses:
             found.append([sum(heads) / len(heads) for heads in outcome.losses])
             print(f"  {outcome.step * 4:,} frames: " + ", ".join(f"{loss:.3g}" for loss in found[-1]), flush=True)

@@ -1,4 +1,4 @@
-"""Dopamine's JAX Rainbow, as its own configuration file has it. For the benchmarks alone."""
+"""Dopamine's JAX Rainbow with its own configuration file. Used by the benchmarks only."""
 
 import sys
 from types import ModuleType
@@ -25,7 +25,7 @@ def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
 
 
 def world_and_agent(game: str, warm_up: int) -> tuple[Any, Any]:
-    """Its environment, with sticky actions, and its agent for it."""
+    """Returns its environment, with sticky actions, and its agent."""
     rainbow(2, 100, 50)  # so that what is missing is stubbed, and the configuration parsed
     from dopamine.discrete_domains.atari_lib import create_atari_environment  # type: ignore[import-not-found]
 

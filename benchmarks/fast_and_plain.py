@@ -1,12 +1,12 @@
-"""Is the fast update the plain one? Fast: our kernels, in bfloat16. Plain: XLA's convolutions, in float32.
+"""Compares the fast update (kernels, bfloat16) with the plain one (XLA's convolutions, float32).
 
     python benchmarks/fast_and_plain.py --out results/speed/fast_and_plain.json
 
-On random batches: losses, gradients and priorities of either, in either type, against exact float32. Gradients lie
-further off than the type's precision: where a sum is off by a share ε of its spread, as many ReLUs open or close
-otherwise, which moves a gradient by about √ε. Then many updates of both on the same batches: how far apart their
-weights end, beside how far two seeds of the plain one do, and how far the plain one from itself where it begins with
-weights a millionth larger.
+First, on random batches: losses, gradients and priorities of both, in both precisions, against exact float32. Errors
+of gradients exceed the precision of the type: if sums are off by a share ε of their spread, about that share of ReLUs
+changes sides, which moves a gradient by about √ε. Second, many updates of both on the same batches: the distance of
+their final weights, beside the distance of two seeds, and of the plain version from itself with initial weights that
+are a millionth larger.
 """
 
 import argparse
@@ -37,7 +37,7 @@ NUDGE = 1e-6  # of a weight
 
 
 def batch(key: Any) -> Transition:
-    """Pictures of blocks, so that there is something to see and to learn."""
+    """Returns images of random blocks, which have structure to learn."""
     keys = jax.random.split(key, 6)
 
     def pictures(key: Any) -> Any:
@@ -59,7 +59,7 @@ def learner(dtype: str, convolve: Convolve) -> Learner:
 
 
 def looked_at(one: Learner, state: LearnerState, given: Transition) -> tuple[Any, Any, Any]:
-    """Losses [B H], gradients and priorities of a batch."""
+    """Returns the losses [B H], gradients and priorities of a batch."""
 
     def objective(parameters: Any) -> Any:
         losses, _ = jax.vmap(lambda t: one.transition_losses(parameters, state.target, t))(given)
@@ -71,7 +71,7 @@ def looked_at(one: Learner, state: LearnerState, given: Transition) -> tuple[Any
 
 
 def looks(one: Learner, state: LearnerState, batches: list[Transition], precision: str = "default") -> list[Any]:
-    """A GPU multiplies numbers of float32 by their first ten bits (TF32), unless the precision is the highest."""
+    """Computes both. A GPU multiplies float32 as TF32 (ten bits) unless the highest precision is requested."""
     with jax.default_matmul_precision(precision):
         look = jax.jit(lambda state, given: looked_at(one, state, given))
         return [look(state, given) for given in batches]
@@ -82,7 +82,8 @@ def many(one: Learner, count: int) -> Callable[[LearnerState], LearnerState]:
         key = jax.random.fold_in(jax.random.key(7), number % BATCHES)
         importance = importance_weights(jax.random.uniform(key, (BATCH,), minval=0.1))
         state, _, _ = one.update(state, batch(key), importance)
-        return one.copy_target_if_due(state, number), None
+        due = one.copies_target_after(number + 1)
+        return jax.lax.cond(due, one.copy_target, lambda same: same, state), None
 
     return compiled(lambda state: updates(step, state, jnp.arange(count))[0])
 
@@ -99,7 +100,7 @@ def size(a: Any) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=10_000)
-    parser.add_argument("--looks", type=int, default=8, help="batches that are looked at closely")
+    parser.add_argument("--looks", type=int, default=8, help="random batches to compare (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     at_least("--looks", options.looks, 1)

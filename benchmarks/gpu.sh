@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The figures of results/speed that a machine with a GPU makes by itself. PyTorch compiles for minutes when it autotunes.
+# Makes the measurements of results/speed on a machine with a GPU. PyTorch compiles for minutes when it autotunes.
 #   bash benchmarks/gpu.sh FOLDER
-# One that fails does not stop the others, but is told of at the end. CleanRL's loop and the learning curves have
-# commands of their own.
+# A benchmark that fails does not stop the others and is listed at the end. CleanRL's loop and the learning curves have
+# their own commands.
 set -u
 [ $# -eq 1 ] || { echo "usage: bash benchmarks/gpu.sh FOLDER" >&2; exit 2; }
 out=$1
@@ -10,7 +10,7 @@ here=$(dirname "$0")
 python -c 'import jax' 2>/dev/null || { echo "gpu.sh: this python has no jax; activate the virtual environment" >&2; exit 2; }
 python -c 'import jax, sys; jax.default_backend() == "gpu" or sys.exit("JAX finds no GPU here")' || exit 2
 torch="--torch --autotune"
-python -c 'import torch' 2>/dev/null || { echo "torch is not installed here, so that PyTorch is left out"; torch=; }
+python -c 'import torch' 2>/dev/null || { echo "torch is not installed; PyTorch is left out"; torch=; }
 mkdir -p "$out"
 failed=()
 profile=$(mktemp -d)
@@ -25,7 +25,7 @@ run() {
 run update.py $torch --plain --out "$out/update.json"
 run update.py --updates 10 --only 0 1 --out "$out/update_10.json"
 run update.py --only 0 --profile "$profile" --out "$out/update_profiled.json"
-run kernels.py "$profile" --out "$out"
+run kernels.py "$profile" --device "$(python -c 'import jax; print(jax.devices()[0].device_kind)')" --out "$out"
 run loop.py --dtype bfloat16 --seeds 1 3 --envs 80 160 --steps 100000 --evaluation 125000 --out "$out/loop.json"
 run loop_in_turns.py --dtype bfloat16 --out "$out/loop_in_turns_1.json"
 run loop_in_turns.py --dtype bfloat16 --seeds 3 --steps 9600 --ways 80/2 80/4 160/4 --out "$out/loop_in_turns_3.json"

@@ -1,5 +1,4 @@
-"""Imported by a benchmark before all else: what is wrong with what was asked for, or is not installed, is said in one
-line."""
+"""Prints wrong arguments and missing packages as one line. Benchmarks import it first."""
 
 import sys
 from pathlib import Path

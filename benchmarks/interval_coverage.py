@@ -1,10 +1,10 @@
-"""How often a 95% interval of the IQM holds the truth: the plain stratified bootstrap, and ours.
+"""Simulates how often a 95% interval of the IQM contains the truth: the plain stratified bootstrap, and ours.
 
     python benchmarks/interval_coverage.py
 
-Games have different means; every trial sees a few seeds of each. Means are even from 0 to 3, with normal or
-exponential noise of size 1; or lognormal, as far apart as Atari's games are, with normal noise of 3% of the mean. The
-truth leaves out the same share of runs at either end as the estimate does.
+Games have different means, and every trial draws a few seeds of each. The means are evenly spaced from 0 to 3, with
+normal or exponential noise of size 1, or lognormal, as far apart as those of Atari games, with normal noise of 3% of
+the mean. The truth trims the same share of runs at both ends as the estimate does.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ def coverage(games: int, seeds: int, means: str, noise: str) -> tuple[float, flo
 
 def main() -> None:
     print("| games | seeds | means | noise | plain bootstrap | ours |\n|---|---|---|---|---|---|")
-    for games in (5, 10, 26):
+    for games in (1, 5, 10, 26):
         for seeds in (3, 5, 10):
             for means, noise in (("even", "normal"), ("even", "exponential"), ("lognormal", "normal")):
                 plain, ours = coverage(games, seeds, means, noise)

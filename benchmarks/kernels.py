@@ -1,9 +1,9 @@
-"""What the device does in a few updates, kernel by kernel, drawn from a profile of `update.py`.
+"""Draws the kernels of a few updates over time, from a profile by `update.py`.
 
     python benchmarks/update.py --only 0 --profile FOLDER --out update.json
     python benchmarks/kernels.py FOLDER --out results/speed
 
-Kernels are told apart by their names: ours, cuBLAS's, and those that XLA makes up, which another version may change.
+Kernels are classified by name. XLA's names may change with its version.
 """
 
 import argparse
@@ -33,7 +33,7 @@ KINDS = {
 
 
 @styled
-def draw(lanes: dict[str, Spans], begins: list[float], first: float, last: float) -> Figure:
+def draw(lanes: dict[str, Spans], begins: list[float], first: float, last: float, title: str) -> Figure:
     figure, (axes,) = canvas(11, 0.5 * len(lanes) + 1.3)
     for place, (kind, spans) in enumerate(reversed(lanes.items())):
         shown = [(a - first, b - a) for a, b in spans if b > first and a < last]
@@ -44,14 +44,16 @@ def draw(lanes: dict[str, Spans], begins: list[float], first: float, last: float
     axes.set_yticks(range(len(lanes)), list(reversed(lanes)))
     axes.set_xlim(0, last - first)
     axes.set_xlabel("microseconds; dotted: an update draws its batch")
+    axes.set_title(title)
     axes.grid(visible=False)
     return figure
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("profile", type=Path, help="the folder that `update.py --profile` wrote")
-    parser.add_argument("--updates", type=int, default=6, help="to draw: those in a row that differ least")
+    parser.add_argument("profile", type=Path, help="folder written by `update.py --profile`")
+    parser.add_argument("--updates", type=int, default=6, help="consecutive updates to draw (default: %(default)s)")
+    parser.add_argument("--device", default="", help="name of the profiled device, for the title")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     writable_folder(options.out)
@@ -63,7 +65,7 @@ def main() -> None:
     begins = sorted(event["ts"] for event in events if DRAWS in event["name"])
     if not 0 < options.updates < len(begins):
         raise InputError(f"--updates must lie in [1, {len(begins) - 1}] for this profile, got {options.updates}")
-    # Where a graph begins or ends, some wait for a millisecond and more while the profiler takes it down.
+    # At the start or end of a graph, updates can wait for more than a millisecond because of the profiler.
     gaps_of = np.lib.stride_tricks.sliding_window_view(np.diff(begins), options.updates)
     steadiest = int(np.argmin(np.ptp(gaps_of, axis=1)))
     gaps = gaps_of[steadiest]
@@ -79,7 +81,8 @@ def main() -> None:
         print(f"| {kind} | {taken:.0f} |")
     found = {"microseconds": each, "between_draws": gaps.tolist(), "busy_microseconds": busy}
     write_json(options.out / "kernels.json", found)
-    print(save(draw(lanes, begins, first, last), options.out / "kernels.png"))
+    title = f"{options.updates} updates" + (f" on {options.device}" if options.device else "")
+    print(save(draw(lanes, begins, first, last, title), options.out / "kernels.png"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""kill -9 at random moments of a short run: every resume must succeed, and the end must be that of an unkilled run.
+"""Kills a short run at random moments: every resume must succeed, and the end must equal that of an undisturbed run.
 
 python benchmarks/kill.py --kills 20 --out results/resume/kill.json
 """

@@ -1,10 +1,10 @@
-"""A sweep of 2 environments × 3 agents × 3 seeds, killed at random moments: it must end as one that nobody disturbed.
+"""Kills a sweep of 2 environments × 3 agents × 3 seeds at random moments: it must end like an undisturbed one.
 
     python benchmarks/kill_sweep.py --out results/resume/kill_sweep.json
 
-Four times: undisturbed; the process killed with kill -9 and started anew until it is done; on Ray with workers killed;
-and on Ray with whole nodes of a simulated cluster lost. All must end with the same weights, bit for bit, and the same
-metrics but for time. This file is also the experiment: `multihorizon sweep benchmarks/kill_sweep.py`.
+The sweep runs four times: undisturbed; with its process killed by kill -9 and restarted; on Ray with workers killed;
+and on Ray with whole nodes of a simulated cluster removed. All must end with the same weights, bit for bit, and the
+same metrics except for times. This file is also the experiment: `multihorizon sweep benchmarks/kill_sweep.py`.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def command(out: Path, *more: str) -> list[str]:
 
 
 def results(out: Path) -> dict[str, Any]:
-    """Of each run its metrics without times, and its weights."""
+    """Returns the metrics of each run, without times, and its weights."""
     found: dict[str, Any] = {}
     for run in EXPERIMENT.runs:
         lines = [{k: v for k, v in line.items() if k not in TIMELESS} for line in read_metrics(out / run.folder)]
@@ -75,7 +75,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def processes(out: Path, rng: random.Random, kills: int) -> list[float]:
-    """kill -9 of the sweep, so many times, and then what is left."""
+    """Kills the sweep a number of times, then lets it finish."""
     moments = []
     for _ in range(kills):
         process = subprocess.Popen(command(out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -93,7 +93,7 @@ def processes(out: Path, rng: random.Random, kills: int) -> list[float]:
 
 
 def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list[str]:
-    """On a simulated cluster of a head without cores and two nodes, whose workers, or which itself, are killed."""
+    """Runs the sweep on a simulated cluster of a head without cores and two nodes, and kills workers or nodes."""
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
@@ -141,8 +141,8 @@ def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=5, help="of each kind (5)")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments (0)")
+    parser.add_argument("--kills", type=int, default=5, help="kills of each kind (default: 5)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the moments (default: 0)")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rng = random.Random(options.seed)

@@ -1,12 +1,11 @@
-"""The whole training loop in Atari: frames a second, by seeds and environments.
+"""Measures the whole training loop in Atari in frames per second, by seeds and environments.
 
     python benchmarks/loop.py --dtype bfloat16 --seeds 1 3 --out loop.json
 
-Environments, copies to the device, replay, one update for every four agent steps: everything but evaluation, which
-`--evaluation STEPS` measures by itself. Beside it stands what the same environments do alone, with random actions and
-nothing done with their frames: what so many of them make on this machine at most.
-`--dopamine STEPS` also runs Dopamine's JAX Rainbow in the same process, with its own environment; how to install it is
-said in benchmarks/update_cpu.py.
+The loop includes environments, copies to the device, the replay buffer and one update for every four agent steps.
+`--evaluation STEPS` measures an evaluation separately. The table also has the speed of the same environments alone,
+with random actions and unused frames, which is the upper limit on this machine. `--dopamine STEPS` also runs
+Dopamine's JAX Rainbow in the same process; benchmarks/update_cpu.py says how to install it.
 """
 
 import argparse
@@ -26,8 +25,13 @@ from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError, at_least, one_of
 from multihorizon.files import writable_file, write_json
 from multihorizon.training import memory
-from multihorizon.training.host_loop import TRAINING, HostTrainer
-from multihorizon.training.iterations import Progress, Schedule
+from multihorizon.training.configuration import Configuration
+from multihorizon.training.configure import trainer_of
+from multihorizon.training.host_collector import HostCollector
+from multihorizon.training.host_evaluation import HostEvaluator
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.state import TrainingState
+from multihorizon.training.trainer import Iteration, Progress
 from multihorizon.training.worlds import world
 
 FRAMES = 4
@@ -53,16 +57,17 @@ class Clock:
 
         return timing
 
-    def watch(self, trainer: HostTrainer) -> None:
-        """The host's turn: it receives what a group did, hands it and the updates that it earned over to the device,
-        waits for the actions, and sends them."""
-        watched: Any = trainer
-        for group in range(trainer.groups):
-            world_ = watched.world(TRAINING, group)
-            world_.receive = self.timed("waiting for environments", world_.receive)
-        watched._store = self.timed("handing over a step", watched._store)
-        watched._update = self.timed("handing over updates", watched._update)
-        watched._send = self.timed("waiting for actions, and sending them", watched._send)
+    def watch(self, collector: HostCollector) -> None:
+        """Times the host's turn: it receives a group's step, hands it and the updates that it earned over to the
+        device, waits for the actions, and sends them."""
+        watched, environments = collector, collector.environments
+        for owner, name, part in (
+            (environments, "waiting for environments", "receive"),
+            (watched, "handing over a step", "_store"),
+            (watched, "handing over updates", "_update"),
+            (environments, "waiting for actions, and sending them", "send"),
+        ):
+            setattr(owner, part, self.timed(name, getattr(owner, part)))
 
 
 def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str, Any]:
@@ -71,19 +76,21 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     if options.replay:
         agent = replace(agent, replay_capacity=options.replay)
     schedule = Schedule(1, options.warm_up + options.steps, 0)
-    assert chosen.on_host
     counts = (seeds, environments, options.evaluation_envs or chosen.evaluation_environments)
-    trainer = HostTrainer(agent, chosen.on_host, chosen.torso, schedule, *counts)
+    trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, *counts))
+    collector, evaluator = trainer.collector, trainer.evaluator
+    assert isinstance(collector, HostCollector)
+    assert isinstance(evaluator, HostEvaluator)
     memory.check(trainer)
-    alone = FRAMES * steps_alone(trainer, SECONDS_ALONE)
+    alone = FRAMES * steps_alone(collector, SECONDS_ALONE)
     clock = Clock()
-    clock.watch(trainer)
+    clock.watch(collector)
     seen: list[Progress] = []
     marks: list[tuple[float, int, Counter[str]]] = []  # now, steps, and taken until now
 
     def report(progress: Progress) -> None:
         seen.append(progress)
-        ends = progress.step > trainer.cycles * trainer.pace.steps - trainer.environments  # cut off, by a new program
+        ends = progress.step > trainer.iteration_steps - environments  # cut off, by a new program
         if sum(p.loss is not None for p in seen) >= SETTLING and not ends:
             marks.append((time.perf_counter(), progress.step, clock.taken.copy()))
 
@@ -91,15 +98,15 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     if len(marks) < 2:
         raise InputError(f"{options.steps} steps are learned from in a few seconds, or less; use more --steps")
     (begun, first, before_it), (ended, last, after_it) = marks[0], marks[-1]
-    turns = max(1, (last - first) // trainer.at_once)
+    turns = max(1, (last - first) // collector.environments.group_size)
     parts = {name: 1e3 * (after_it[name] - before_it[name]) / turns for name in after_it}
     learning = [p.steps_per_second for p in seen if p.loss is not None]
-    evaluation = evaluated(trainer, training.learner.parameters, options.evaluation)
+    evaluation = evaluated(evaluator, training, options.evaluation)
     trainer.close()
     return {
         "seeds": seeds,
         "environments": environments,
-        "groups": trainer.groups,
+        "groups": collector.environments.groups,
         "actions": trainer.learner.actions,
         "heads": len(agent.horizons),
         "frames_per_second_of_environments_alone": alone,
@@ -112,11 +119,11 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     }
 
 
-def steps_alone(trainer: HostTrainer, seconds: float) -> float:
-    """Steps a second of a trainer's environments, which go on as soon as they are done."""
-    worlds = [trainer.world(TRAINING, group) for group in range(trainer.groups)]
-    size, rng = trainer.seeds * trainer.at_once, np.random.default_rng(0)
-    actions = rng.integers(trainer.learner.actions, size=(64, size))
+def steps_alone(collector: HostCollector, seconds: float) -> float:
+    """Returns steps per second of environments that never wait for an agent."""
+    worlds = [collector.environments.group(group) for group in range(collector.environments.groups)]
+    size, rng = collector.num_seeds * collector.environments.group_size, np.random.default_rng(0)
+    actions = rng.integers(collector.core.learner.actions, size=(64, size))
     for world_ in worlds:
         world_.reset(np.arange(size))
         world_.send(actions[0])
@@ -132,16 +139,22 @@ def steps_alone(trainer: HostTrainer, seconds: float) -> float:
     return turns * size / taken
 
 
-def evaluated(trainer: HostTrainer, parameters: Any, steps: int) -> dict[str, float] | None:
-    """An evaluation of so many steps, of each seed, and those that finish its episodes."""
+def evaluated(evaluator: HostEvaluator, state: TrainingState, steps: int) -> dict[str, float] | None:
+    """Times an evaluation of so many steps of each seed, and those that finish its episodes."""
     if not steps:
         return None
-    trainer.evaluate(parameters, 0, 0, 1)  # compiles
+
+    def evaluate(number: int, steps: int) -> int:
+        iteration = Iteration(number, 0, 0, 0, 0, is_last=True)
+        parameters, keys = state.learner.parameters, state.keys.evaluation
+        return int(np.sum(evaluator.evaluate(parameters, keys, iteration, steps, lambda progress: None).lengths))
+
+    evaluate(0, 1)  # compiles
     begun = time.perf_counter()
-    played = int(trainer.evaluate(parameters, 1, 0, steps).steps.sum())
+    played = evaluate(1, steps)
     taken = time.perf_counter() - begun
     return {
-        "environments": trainer.evaluation_environments,
+        "environments": evaluator.environments.num_envs,
         "seconds": taken,
         "steps": played,
         "steps_per_second": played / taken,
@@ -172,14 +185,14 @@ def main() -> None:
     parser.add_argument("--game", default="Seaquest")
     parser.add_argument("--agent", default="multi-rainbow")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--envs", type=int, nargs="+", help="if not as many as are usual")
-    parser.add_argument("--evaluation-envs", type=int, help="if not as many as are usual")
+    parser.add_argument("--envs", type=int, nargs="+", help="environments (default: the usual number)")
+    parser.add_argument("--evaluation-envs", type=int, help="environments in evaluation")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--warm-up", type=int, default=20_000)
-    parser.add_argument("--steps", type=int, default=150_000, help="while learning, for each seed")
-    parser.add_argument("--replay", type=int, default=0, help="frames, if not the preset's")
-    parser.add_argument("--evaluation", type=int, default=0, help="steps of an evaluation after it, for each seed")
-    parser.add_argument("--dopamine", type=int, default=0, help="agent steps of Dopamine, while learning")
+    parser.add_argument("--steps", type=int, default=150_000, help="agent steps of each seed while learning")
+    parser.add_argument("--replay", type=int, default=0, help="replay capacity in frames")
+    parser.add_argument("--evaluation", type=int, default=0, help="steps of an evaluation, for each seed")
+    parser.add_argument("--dopamine", type=int, default=0, help="agent steps of Dopamine while learning")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     at_least("--steps", options.steps, 1)

@@ -1,10 +1,11 @@
-"""The whole training loop in Atari, with environments in more or fewer groups, compared in one process.
+"""Compares numbers and groups of environments in the whole Atari training loop, in one process.
 
     python benchmarks/loop_in_turns.py --dtype bfloat16 --seeds 1 --ways 80/2 160/2 160/4 --out loop_in_turns.json
 
-Two runs of one program, minutes apart, differ by a quarter or more on some machines. So one run for each of `--ways`,
-ENVIRONMENTS/GROUPS, goes on in turn with the others, a second or two at a time, and is compared within a round. Where
-emulators' threads give way to others (on Linux, beside a GPU), the cores that they and all else keep busy are told too.
+On some machines two runs of one program, minutes apart, differ by a quarter or more. Therefore one run for each of
+`--ways`, ENVIRONMENTS/GROUPS, alternates with the others, for a second or two at a time, and is compared within a
+round. Where emulator threads have idle priority (Linux with a GPU), the table also has the cores that emulators and
+all other threads keep busy.
 """
 
 import argparse
@@ -24,9 +25,10 @@ from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError, at_least
 from multihorizon.files import writable_file, write_json
 from multihorizon.training import memory
-from multihorizon.training.host_loop import HostTrainer
-from multihorizon.training.iterations import Schedule
-from multihorizon.training.turns import Training
+from multihorizon.training.host_collector import HostCollector
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.state import TrainingState
+from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
 SETTLING = 2  # rounds
@@ -47,10 +49,11 @@ class Run:
         assert chosen.on_host
         rounds = SETTLING + options.rounds
         schedule = Schedule(rounds + 1, options.steps, 0)  # no run ends, so that no episode is cut off
-        counts = (options.seeds, environments, environments, lambda count: groups, rounds + 1)
+        counts = (options.seeds, environments, lambda count: groups, rounds + 1)
         self.way = way
-        self.trainer = HostTrainer(agent, chosen.on_host, chosen.torso, schedule, *counts)
-        self.training: Training | None = None
+        self.environments, self.groups = environments, groups
+        self.trainer = Trainer(HostCollector(agent, chosen.on_host, chosen.torso, schedule, *counts), schedule)
+        self.training: TrainingState | None = None
         self.iteration = 0
         self.frames_per_second: list[float] = []
         self.cores: list[tuple[float, float]] = []
@@ -62,7 +65,7 @@ class Run:
         self.training, _ = self.trainer.iterate(self.training, self.iteration, 0, lambda progress: None)
         jax.block_until_ready(self.training)
         taken = time.perf_counter() - begun
-        steps = self.trainer.cycles * self.trainer.pace.steps * self.trainer.seeds
+        steps = self.trainer.iteration_steps * self.trainer.num_seeds
         self.iteration += 1
         self.frames_per_second.append(FRAMES * steps / taken)
         emulators, others = processor_seconds() - before
@@ -77,8 +80,8 @@ def compared(runs: list[Run]) -> list[dict[str, Any]]:
         emulators, others = np.mean(run.cores[SETTLING:], axis=0)
         found.append(
             {
-                "environments": run.trainer.environments,
-                "groups": run.trainer.groups,
+                "environments": run.environments,
+                "groups": run.groups,
                 "frames_per_second": _mean(measured),
                 "to_the_first": _mean(measured / first),
                 "cores_of_emulators": emulators if emulators else None,  # else their threads are like all others
@@ -110,11 +113,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--game", default="Seaquest")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--ways", nargs="+", default=["80/2", "160/2", "160/4"], help="ENVIRONMENTS/GROUPS of a seed")
+    parser.add_argument("--ways", nargs="+", default=["80/2", "160/2", "160/4"], help="ENVIRONMENTS/GROUPS to compare")
     parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--steps", type=int, default=24_000, help="of each seed in a round; half of the first warm up")
+    parser.add_argument("--steps", type=int, default=24_000, help="agent steps of each seed in a round")
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--replay", type=int, default=0, help="frames, if not the preset's")
+    parser.add_argument("--replay", type=int, default=0, help="replay capacity in frames")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     at_least("--rounds", options.rounds, 2)

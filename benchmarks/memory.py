@@ -1,9 +1,9 @@
-"""The host memory of a training run over an hour: does it grow?
+"""Measures the host memory of a training run over an hour, to find leaks.
 
     python benchmarks/memory.py --minutes 62 --out results/cpu/memory.json
 
-On a CPU, where the replay is in the host's memory too, it is kept small enough to be full soon. Iterations are short,
-so that evaluations come often, and each is checkpointed.
+On a CPU the replay buffer is in host memory too, so it is small and soon full. Iterations are short, so that
+evaluations and checkpoints are frequent.
 """
 
 import argparse
@@ -27,7 +27,7 @@ PARTS = 6
 
 
 def resident(process: int) -> int:
-    """Bytes, on Linux."""
+    """Returns the resident memory of a process in bytes. Linux only."""
     line = next(line for line in Path(f"/proc/{process}/status").read_text().splitlines() if line.startswith("VmRSS"))
     return 1024 * int(line.split()[1])
 
@@ -35,7 +35,7 @@ def resident(process: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=62.0)
-    parser.add_argument("--every", type=float, default=15.0, help="seconds")
+    parser.add_argument("--every", type=float, default=15.0, help="seconds between two measurements")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     seen: list[tuple[float, int]] = []

@@ -1,9 +1,9 @@
-"""MinAtar games × {Rainbow, Multi-Rainbow, Hyper-Rainbow} × seeds: returns with confidence intervals.
+"""Trains Rainbow, Multi-Rainbow and Hyper-Rainbow in MinAtar: returns with confidence intervals.
 
     python benchmarks/minatar.py --games breakout asterix space_invaders --seeds 10 --out results/minatar
 
-Every (game, agent) trains its seeds side by side on one device. A result that is there already is not computed again,
-and none is begun that would not end within --minutes, so that the same command goes on where it stopped.
+The seeds of each game and agent train side by side on one device. Existing results are kept, and no run starts that
+would not end within --minutes, so the same command continues after a stop.
 """
 
 import argparse
@@ -19,10 +19,11 @@ from multihorizon.agents.presets import preset
 from multihorizon.envs.minatar import MinAtar
 from multihorizon.files import write_json
 from multihorizon.training.configuration import plain
-from multihorizon.training.device_loop import DeviceTrainer
+from multihorizon.training.device_collector import DeviceCollector
 from multihorizon.training.evaluation import play_episodes
-from multihorizon.training.iterations import Schedule
 from multihorizon.training.run import iterations
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
 AGENTS = ("rainbow", "multi-rainbow", "hyper-rainbow")
@@ -33,7 +34,8 @@ def train_and_judge(game: str, name: str, seeds: int, steps: int, environments: 
     chosen = world(f"minatar/{game}")
     agent = chosen.adapt(preset(name))
     environment = MinAtar(game)
-    trainer = DeviceTrainer(agent, environment, chosen.torso, Schedule(20, steps // 20, 0), seeds, environments)
+    schedule = Schedule(20, steps // 20, 0)
+    trainer = Trainer(DeviceCollector(agent, environment, chosen.torso, schedule, seeds, environments), schedule)
     begun = time.perf_counter()
     curve = []
     for state, outcome in iterations(trainer, 0):
@@ -66,7 +68,7 @@ def train_and_judge(game: str, name: str, seeds: int, steps: int, environments: 
 
 
 def interval(values: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-    """95%, of the mean over seeds, by the percentile bootstrap."""
+    """Returns the 95% percentile bootstrap interval of the mean over seeds."""
     means = rng.choice(values, size=(10_000, len(values))).mean(axis=1)
     return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
 

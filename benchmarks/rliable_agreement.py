@@ -1,4 +1,4 @@
-"""Our statistics beside rliable's, on scores drawn from a fixed seed.
+"""Prints this library's statistics beside rliable's, on scores drawn from a fixed seed.
 
 rliable does not import with current pandas and arch, so it needs an environment of its own:
 
@@ -26,7 +26,7 @@ MEASURES: dict[str, tuple[Callable, Callable]] = {
 
 
 def scores(agent: int) -> np.ndarray:
-    """[seed game], as rliable takes them."""
+    """Returns scores [seed game], as rliable expects them."""
     rng = np.random.default_rng(agent)
     return rng.lognormal(rng.normal(0, 1, 10), 0.4, (5, 10)) * (1 + 0.3 * agent)
 

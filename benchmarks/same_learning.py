@@ -1,4 +1,4 @@
-"""Do the fast and the plain version learn alike? Two runs of many seeds: their learning curves, and the difference.
+"""Compares the learning curves of two runs with many seeds, such as the fast and the plain version.
 
     multihorizon train multi-rainbow --env minatar/breakout --seeds 10 --steps 300000 --training-steps 15000 \
         --evaluation-steps 5000 --envs 8 --set compute_dtype=bfloat16 --out results/speed/learning/fast
@@ -7,8 +7,8 @@
     python benchmarks/same_learning.py results/speed/learning/fast results/speed/learning/plain \
         --out results/speed/learning
 
-A seed's score is its mean evaluated return, over all iterations or over the last five. The interval is of the
-difference between the means, by Welch; the other test is Mann and Whitney's.
+A seed's score is its mean evaluation return over all iterations, or over the last five. The table has Welch's
+interval of the difference between the means, and the p-value of the Mann–Whitney test.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def drawn(folders: list[Path]) -> Figure:
         steps, returns = curves(folder)
         axes.plot(steps, returns.mean(axis=0), color=colour, linestyle=dash, label=folder.name)
         axes.fill_between(steps, returns.min(axis=0), returns.max(axis=0), color=colour, alpha=0.18, linewidth=0)
-    axes.set(xlabel="steps", ylabel="evaluated return", title="Mean of the seeds, and all of them")
+    axes.set(xlabel="steps", ylabel="evaluation return", title="Mean over seeds, and range of seeds")
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
     axes.legend(loc="upper left")
     return figure

@@ -1,11 +1,11 @@
-"""The time line of a moment of training in Atari: what environments, host and device do at once.
+"""Draws a timeline of Atari training: what environments, host and device do at the same time.
 
     python benchmarks/timeline.py --out results/speed
 
-Environments step in groups; a bar reaches from when their actions are sent until the host takes what came of them. What
-the host does with its turns is all there: it waits for environments, hands a step over to the device, then updates, and
-waits for actions. A profile of one second gives the spans; `--milliseconds` of it are drawn, and the shares of all of
-it are printed and written.
+Environments step in groups; a bar lasts from the sending of a group's actions until the host receives its steps. The
+host waits for environments, hands a step to the device, hands over updates, and waits for actions. The spans come
+from a profile of one second. `--milliseconds` of it are drawn, and the shares of the whole second are printed and
+stored.
 """
 
 import argparse
@@ -30,15 +30,17 @@ from multihorizon.reports.figure_style import BLUE, GREEN, GREY, ORANGE, RED, ca
 from multihorizon.training import memory
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.configure import trainer_of
-from multihorizon.training.host_loop import TRAINING, HostTrainer
-from multihorizon.training.iterations import Progress, Schedule
+from multihorizon.training.host_collector import HostCollector
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.trainer import Progress
 from multihorizon.training.worlds import world
 
 Spans = list[tuple[float, float]]  # begun, ended, in milliseconds
 SETTLED = 6  # seconds of learning before the profile
 
 
-HOST = {"_store": "host hands over a step", "_update": "host hands over updates", "_send": "host waits for actions"}
+HOST = {"_store": "host hands over a step", "_update": "host hands over updates"}
+WAITS = "host waits for actions"
 
 
 class Enough(Exception):
@@ -80,12 +82,15 @@ def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
     schedule = Schedule(1, options.warm_up + options.steps, 0)
     environments = options.envs or chosen.environments
     trainer = trainer_of(Configuration(agent, chosen.name, chosen.torso, schedule, 0, options.seeds, environments))
-    assert isinstance(trainer, HostTrainer)
+    collector = trainer.collector
+    assert isinstance(collector, HostCollector)
     memory.check(trainer)
-    for group in range(trainer.groups):
-        trainer._worlds[TRAINING, group] = Marked(trainer.world(TRAINING, group), group)  # type: ignore[assignment]
+    stepping: Any = collector.environments
+    for group in range(stepping.groups):
+        stepping._made[group] = Marked(stepping.group(group), group)
     for part, name in HOST.items():
-        setattr(trainer, part, marked(name, getattr(trainer, part)))
+        setattr(collector, part, marked(name, getattr(collector, part)))
+    stepping.send = marked(WAITS, stepping.send)
     reports = 0
     with tempfile.TemporaryDirectory() as folder:
 
@@ -137,7 +142,7 @@ def lanes(events: list[dict[str, Any]]) -> dict[str, Spans]:
         if pairs:
             found[f"environments, group {group + 1}"] = pairs
     found["host waits for environments"] = merged(span(e) for e in complete if e["name"].startswith("receive "))
-    found |= {name: merged(span(e) for e in complete if e["name"] == name) for name in HOST.values()}
+    found |= {name: merged(span(e) for e in complete if e["name"] == name) for name in (*HOST.values(), WAITS)}
     gpus = {e["pid"] for e in events if e.get("name") == "process_name" and "GPU" in e["args"]["name"]}
     streams = {
         (e["pid"], e["tid"])
@@ -152,7 +157,7 @@ def lanes(events: list[dict[str, Any]]) -> dict[str, Spans]:
 
 
 @styled
-def draw(found: dict[str, Spans], first: float, milliseconds: float) -> Figure:
+def draw(found: dict[str, Spans], first: float, milliseconds: float, title: str) -> Figure:
     figure, (axes,) = canvas(11, 0.55 * len(found) + 1.1)
     colours = {"environments": ORANGE, "host waits": GREY, "host": RED, "device stores": GREEN, "device learns": BLUE}
     for place, (name, spans) in enumerate(reversed(found.items())):
@@ -161,7 +166,7 @@ def draw(found: dict[str, Spans], first: float, milliseconds: float) -> Figure:
         axes.broken_barh(shown, (place - 0.38, 0.76), color=colour, lw=0)
     axes.set_yticks(range(len(found)), list(reversed(found)))
     axes.set_xlim(0, milliseconds)
-    axes.set_xlabel("milliseconds")
+    axes.set(xlabel="milliseconds", title=title)
     axes.grid(axis="y", visible=False)
     return figure
 
@@ -170,12 +175,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--game", default="Seaquest")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--envs", type=int, default=0, help="if not as many as are usual")
+    parser.add_argument("--envs", type=int, default=0, help="environments (default: the usual number)")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--warm-up", type=int, default=20_000)
-    parser.add_argument("--steps", type=int, default=150_000, help="while learning")
-    parser.add_argument("--replay", type=int, default=0, help="frames, if not the preset's")
-    parser.add_argument("--milliseconds", type=float, default=40.0, help="to draw")
+    parser.add_argument("--steps", type=int, default=150_000, help="agent steps while learning")
+    parser.add_argument("--replay", type=int, default=0, help="replay capacity in frames (default: the preset's)")
+    parser.add_argument("--milliseconds", type=float, default=40.0, help="milliseconds to draw")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     writable_folder(options.out)
@@ -186,9 +191,11 @@ def main() -> None:
     print(f"| | of {last - first:.0f} ms |\n|---|---|")
     for name, share in shares.items():
         print(f"| {name} | {100 * share:.0f}% |")
-    write_json(options.out / "timeline.json", {"device": jax.devices()[0].device_kind, "shares": shares})
+    device = jax.devices()[0].device_kind
+    write_json(options.out / "timeline.json", {"device": device, "shares": shares})
     shown = min(options.milliseconds, (last - first) / 2)
-    print(save(draw(found, first + 0.2 * (last - first), shown), options.out / "timeline.png"))
+    title = f"Multi-Rainbow in {options.game} on {device}"
+    print(save(draw(found, first + 0.2 * (last - first), shown, title), options.out / "timeline.png"))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Rainbow over several horizons in PyTorch: an agent with a full replay, and one update of it. For benchmarks alone.
+"""Rainbow over several horizons in PyTorch: an agent with a full replay, and one update. Used by benchmarks only.
 
-The same work as `Learner.learn`, with its replay's two levels of sums. Where it can be written in several ways, in that
-which the compiler makes the fewest and fastest kernels of.
+It does the same work as `Learner.learn`, with the same two levels of sums in the replay buffer. Where several forms
+are possible, it uses the one that compiles to the fewest and fastest kernels.
 """
 
 from typing import NamedTuple

@@ -1,9 +1,9 @@
-"""PyTorch's update beside Learner's: the same weights, replay and draws, and several updates of both.
+"""Compares PyTorch's update with the Learner's: same weights, replay and draws, and several updates of both.
 
     pip install torch
     python benchmarks/torch_check.py --device cuda
 
-Two seeds of PyTorch's are given the same, and each is compared, in every way asked for.
+Two PyTorch seeds get the same inputs, and each is compared in every requested form.
 """
 
 import argparse
@@ -33,7 +33,7 @@ TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
 
 
 def random_replay(shape: ReplayShape, seed: int = 0) -> Replay:
-    """Full, with episodes that end and begin anywhere, and some rows that are never to be drawn."""
+    """Returns a full replay buffer with random episode boundaries and some rows that must not be sampled."""
     rng = np.random.default_rng(seed)
     replay = replays.init(shape)
     drawable = rng.random(replay.priorities.shape) < 0.9
@@ -50,14 +50,14 @@ def random_replay(shape: ReplayShape, seed: int = 0) -> Replay:
 
 
 def weights_of(parameters: Any) -> Tensors:
-    """In the order of PyTorch's lists."""
+    """Returns the weights in the order of PyTorch's lists."""
     layers = [*(f"torso.layers.{number}" for number in range(3)), "torso.hidden", "heads"]
     parts = [parameters[f"{layer}.{part}"] for layer in layers for part in ("weight", "bias")]
     return [torch.tensor(np.asarray(part, np.float32)) for part in parts]
 
 
 def load(subject: Subject, state: LearnerState, replay: Replay) -> None:
-    """Into the tensors that are there, since a captured graph knows no others; the same for every seed."""
+    """Copies weights into the existing tensors, which a captured graph refers to; the same for every seed."""
     masters, target = (packed(weights_of(w), subject.agents[0].convolve) for w in (state.parameters, state.target))
     for agent in subject.agents:
         for tensors, weights in (
@@ -78,7 +78,7 @@ def load(subject: Subject, state: LearnerState, replay: Replay) -> None:
 
 
 def draws_of(replay: Replay, indices: Any) -> torch.Tensor:
-    """What must be drawn from [0, 1) for these indices to be sampled, one from each of B equal parts of the whole."""
+    """Returns the uniform draws for which these indices are sampled, one from each of B equal parts."""
     blocks, leaves = np.divmod(np.asarray(indices), replay.priorities.shape[1])
     priorities = np.asarray(replay.priorities, np.float64)
     ends = priorities.sum(1).cumsum()
@@ -92,7 +92,7 @@ def draws_of(replay: Replay, indices: Any) -> torch.Tensor:
 
 
 def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
-    """Prints how far the two are apart, and says whether that is little enough."""
+    """Prints the distance between the two, and returns whether it is within tolerance."""
     preset_ = preset("multi-rainbow")
     optimiser = replace(preset_.optimiser, epsilon_hat=False)  # PyTorch's Adam has no such option
     learning = replace(preset_, compute_dtype=dtype, optimiser=optimiser)
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--convolves", nargs="+", choices=CONVOLVES, default=CONVOLVES)
     parser.add_argument("--adams", nargs="+", choices=ADAMS, default=ADAMS)
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="that PyTorch runs on")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="device for PyTorch")
     options = parser.parse_args()
     check_device(options.device)
     jax.config.update("jax_platforms", "cpu")  # ours is the plain version, in full precision

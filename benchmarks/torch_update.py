@@ -1,8 +1,8 @@
-"""The update that `update.py` measures, in PyTorch and as fast as PyTorch makes it: the peer to measure beside.
+"""The update that `update.py` measures, in PyTorch, as fast as PyTorch can do it.
 
-The same work: draws by priority from a full replay whose frames are stored once, stacks, target and online passes,
-projection, gradients, Adam, new priorities. All of it is one compiled program; on a GPU several runs of it are captured
-in a CUDA graph, which is replayed. `torch_check.py` compares it with `Learner.learn`.
+It does the same work: prioritised sampling from a full replay buffer that stores each frame once, frame stacks,
+target and online passes, projection, gradients, Adam and new priorities. All of it is one compiled program; on a GPU
+several runs are captured in a CUDA graph and replayed. `torch_check.py` compares it with `Learner.learn`.
 """
 
 import gc

@@ -1,12 +1,12 @@
-"""One update, everything included: sampling by priority from a full replay, stacks, target and online passes,
-projection, gradients, Adam, new priorities.
+"""Measures one update, everything included: prioritised sampling, frame stacks, target and online passes, projection,
+gradients, Adam and new priorities.
 
     python benchmarks/update.py --torch --out results/speed/update.json
 
-One thing at a time is changed from 10 heads, 18 actions, one seed and bfloat16 (on a CPU float32). `--plain` adds the
-same with XLA's convolutions and heads, and `--torch` the same work in PyTorch beside each, compiled and on a GPU
-replayed as a CUDA graph (`torch_update.py`; `pip install torch`), which `--autotune` also tunes for minutes. `--profile
-DIR`, on a GPU, writes a trace of some updates and prints the kernels that take most of the time.
+Case 0 has 10 heads, 18 actions, one seed and bfloat16 (float32 on a CPU); each other case changes one of these.
+`--plain` adds case 0 with XLA's convolutions and heads. `--torch` adds the same work in PyTorch, compiled and, on a
+GPU, replayed as a CUDA graph (`torch_update.py`; `pip install torch`); `--autotune` also autotunes it, which takes
+minutes. `--profile DIR` writes a trace of some updates on a GPU and prints the kernels that take most of the time.
 """
 
 import argparse
@@ -263,13 +263,13 @@ def sizes_of(backend: str, frames: int | None, updates: int | None) -> Sizes:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=int, nargs="+", help=ONLY)
-    parser.add_argument("--frames", type=int, help="in the replay, if not a million, or on a CPU 50,000")
-    parser.add_argument("--updates", type=int, help="in a program, if not 20, or on a CPU one; in training usually 10")
-    parser.add_argument("--plain", action="store_true", help="case 0 with XLA's convolutions and heads too")
-    parser.add_argument("--torch", action="store_true", help="the same work in PyTorch beside each")
-    parser.add_argument("--autotune", action="store_true", help="case 0 in PyTorch autotuned too, which takes minutes")
-    parser.add_argument("--profile", type=Path, help="a folder for a trace of case 0, on a GPU")
-    parser.add_argument("--out", type=Path, required=True, help="the JSON file of what was measured")
+    parser.add_argument("--frames", type=int, help="frames in the replay buffer (default: a million; on a CPU 50,000)")
+    parser.add_argument("--updates", type=int, help="updates in one program (default: 20; on a CPU 1)")
+    parser.add_argument("--plain", action="store_true", help="also measure case 0 with XLA's convolutions and heads")
+    parser.add_argument("--torch", action="store_true", help="also measure the same work in PyTorch")
+    parser.add_argument("--autotune", action="store_true", help="also measure case 0 in PyTorch, autotuned: minutes")
+    parser.add_argument("--profile", type=Path, help="folder for a trace of case 0, on a GPU")
+    parser.add_argument("--out", type=Path, required=True, help="JSON file for the measurements")
     options = parser.parse_args()
     os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.5")  # of a GPU's, so that PyTorch has as much
     backend = jax.default_backend()

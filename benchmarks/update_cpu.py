@@ -1,6 +1,6 @@
-"""One update on a CPU: Multi-Rainbow's ten heads, one head, and Dopamine's JAX Rainbow with its one, in one process.
+"""Measures one update on a CPU in one process: Multi-Rainbow with ten heads, Rainbow, and Dopamine's JAX Rainbow.
 
-Dopamine is large and does not import as it is installed, so it has an environment of its own:
+Dopamine is large and does not import after a plain installation, so it needs its own environment:
 
     python3 -m venv ../dopamine
     ../dopamine/bin/pip install dopamine-rl==4.1.2
@@ -9,8 +9,8 @@ Dopamine is large and does not import as it is installed, so it has an environme
     ../dopamine/bin/pip install -e . -c constraints.txt
     ../dopamine/bin/python benchmarks/update_cpu.py --out results/cpu/update.json
 
-An update is all of it: sampling 32 by priority, stacks of 4 frames of 84×84, gradients, Adam. Rounds take turns, so
-that a noisy machine is noisy for all; the median of their times is shown.
+An update includes prioritised sampling of 32 transitions, stacks of 4 frames of 84×84, gradients and Adam. Rounds
+alternate, so noise of the machine affects all alike; the table shows medians.
 """
 
 import argparse
@@ -40,7 +40,7 @@ FRAMES, ACTIONS, N_STEPS, UPDATES_IN_LOOP = 2_000, 6, 3, 10
 
 
 def ours(name: str, in_loop: bool) -> Callable[[], None]:
-    """A function that does one update, or as many as `UPDATES_IN_LOOP` in one compiled loop."""
+    """Returns a function that does one update, or `UPDATES_IN_LOOP` of them in one compiled loop."""
     agent = preset(name)
     learner = Learner(agent, ACTIONS, (84, 84, 4), NATURE, convolve_for(in_loop))
     shape = ReplayShape(FRAMES, 1, (84, 84, 1), "uint8", 4, N_STEPS, agent.batch)

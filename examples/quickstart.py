@@ -11,7 +11,9 @@ import multihorizon as mh
 horizons = mh.minimax_grid(mh.discount.hyperbolic(0.05), heads=4, gamma_max=0.999)
 agent = mh.agent("hyper-dqn", horizons=horizons, warm_up_steps=500, epsilon=mh.Epsilon(decay_steps=2_000))
 
-run = mh.train(agent, "CartPole-v1", steps=6_000, training_steps=2_000, evaluation_steps=1_000, watcher=mh.Printed())
+run = mh.train(
+    agent, "CartPole-v1", steps=6_000, training_steps=2_000, evaluation_steps=1_000, watcher=mh.PrintedProgress()
+)
 print(run)
 
 policy = run.policy()

@@ -286,7 +286,7 @@ def test_a_change_that_fails_leaves_the_run_as_it_was(tmp_path: Path) -> None:
 def test_no_transition_crosses_a_stop(env: str, tmp_path: Path) -> None:
     """A host run is stopped while episodes are open, and resumed: each row that goes on is followed by a row of the
     same episode, also where the replay was kept."""
-    from multihorizon.agents.replay import GOES_ON
+    from multihorizon.agents.replay import CONTINUES
     from multihorizon.training.checkpoint import Checkpoints
     from multihorizon.training.configure import made
 
@@ -301,7 +301,7 @@ def test_no_transition_crosses_a_stop(env: str, tmp_path: Path) -> None:
         ends, ages = (np.asarray(x[seed]).reshape(rows, streams) for x in (state.replay.ends, state.replay.ages))
         written = np.asarray(state.replay.written[seed])
         for n in range(streams):
-            goes_on = np.flatnonzero(ends[: written[n] - 1, n] == GOES_ON)
+            goes_on = np.flatnonzero(ends[: written[n] - 1, n] == CONTINUES)
             assert np.all(ages[goes_on + 1, n] > 0)
 
 

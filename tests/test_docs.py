@@ -1,5 +1,6 @@
-"""The documentation's Python runs, its links lead somewhere, and its commands are understood."""
+"""The documentation's Python runs, its links lead somewhere, its commands are understood, its outputs are current."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,28 +8,46 @@ from pathlib import Path
 
 import pytest
 
+import multihorizon as mh
+from multihorizon.cli import COMMANDS as KNOWN
 from multihorizon.cli import main, parser
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-SNIPPETS = [(page.name, code) for page in PAGES for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S)]
-COMMAND = re.compile(r"multihorizon ((?:path|disc|pref|agents|train |report |forag|sweep )[^`#\n]*)")
-WITH_RESULTS = [*PAGES, *sorted((ROOT / "results").glob("*/README.md"))]
-TEXTS = [re.sub(r"\\\n\s*", "", page.read_text()) for page in WITH_RESULTS]  # with lines that go on made one
-COMMANDS = sorted({line for text in TEXTS for line in COMMAND.findall(text)})
-BENCHMARKS = sorted({found for text in TEXTS for found in re.findall(r"python benchmarks/(\w+\.py)([^`#\n]*)", text)})
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OTHERS = [ROOT / "CHANGELOG.md", ROOT / "examples/README.md", *sorted((ROOT / "results").rglob("README.md"))]
+TEXTS = {page.relative_to(ROOT): page.read_text(encoding="utf-8") for page in [*PAGES, *OTHERS]}
+
+CODE = [(page, code) for page, text in TEXTS.items() for code in re.findall(r"```python\n(.*?)```", text, re.S)]
+INCLUDED = re.compile(r"# include (.*)\n")  # an example that the site shows in its place
+SNIPPETS = [(page, code) for page, code in CODE if not INCLUDED.fullmatch(code)]
+INCLUDES = sorted({found[1] for _, code in CODE if (found := INCLUDED.fullmatch(code))})
+
+JOINED = [re.sub(r"\\\n\s*", "", text) for text in TEXTS.values()]  # continued lines as one
+WRITTEN = rf"^(?:    |PYTHONPATH=\. )?multihorizon ((?:{'|'.join(KNOWN)})\b[^`#\n]*)$"
+COMMAND = re.compile(rf"{WRITTEN}|`multihorizon (.*?)`", re.M)
+LINES = {first or second for text in JOINED for first, second in COMMAND.findall(text)}
+COMMANDS = sorted(line for line in LINES if line.split()[0] in KNOWN and "AGENT" not in line and len(line.split()) > 1)
+BENCHMARKS = sorted({found for text in JOINED for found in re.findall(r"python benchmarks/(\w+\.py)([^`#\n]*)", text)})
+
+OUTPUT = re.compile(r"```\n\$ multihorizon ([^\n]*)\n(.*?)```", re.S)
+SHOWN = [found for text in TEXTS.values() for found in OUTPUT.findall(text)]
+PRINTED = [(line, shown) for line, shown in SHOWN if line != "foraging"]  # what is trained may differ by machine
 
 
-@pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[f"{page}-{i}" for i, (page, _) in enumerate(SNIPPETS)])
-def test_snippets_run(page: str, code: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[f"{page.name}-{i}" for i, (page, _) in enumerate(SNIPPETS)])
+def test_snippets_run(page: Path, code: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, f"{page}:\n{code}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("page", WITH_RESULTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_included_files_are_examples_that_the_tests_run() -> None:
+    assert all(Path(name).parent == Path("examples") and (ROOT / name).is_file() for name in INCLUDES)
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", TEXTS[page]):
+        assert (ROOT / page.parent / target).is_file(), target
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -43,12 +62,8 @@ def test_benchmarks_know_their_options(script: str, line: str) -> None:
         assert f'"{option}"' in source
 
 
-SHOWN = re.findall(r"```\n\$ multihorizon ([^\n]*)\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-PRINTED = [(line, shown) for line, shown in SHOWN if line != "foraging"]  # what is trained may differ by machine
-
-
 @pytest.mark.parametrize(("line", "shown"), PRINTED, ids=[line for line, _ in PRINTED])
-def test_the_readme_shows_what_is_printed(
+def test_pages_show_what_is_printed(
     line: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -58,8 +73,38 @@ def test_the_readme_shows_what_is_printed(
         assert " ".join(row.split()) in printed
 
 
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (ROOT / "docs/reference/api.md").read_text()
+    sections = {"discount", "envs", "hazard", "loggers", "mdp"}
+    documented = set(re.findall(r"^::: multihorizon\.(\w+)$", text, re.M)) - sections
+    assert documented == {*mh.__all__} - {"__version__", *sections}
+    assert {name for name in sections if f"`mh.{name}`" in text} == sections
+
+
+def test_every_metric_is_explained() -> None:
+    explained = set(re.findall(r"`(\w+)`", (ROOT / "docs/reference/metrics.md").read_text()))
+    with (ROOT / "results/atari/rainbow-Pong/metrics.jsonl").open() as file:
+        line = json.loads(file.readline())
+    assert set(line) <= explained
+    columns = (mh.Run.metrics.__doc__ or "").partition("Columns: ")[2].partition(".")[0]
+    assert set(re.findall(r"\w+", columns)) <= explained
+    assert "losses_by_horizon" in columns
+
+
+def test_result_pages_have_one_form() -> None:
+    pages = sorted((ROOT / "results").glob("*/README.md"))
+    index = (ROOT / "results/README.md").read_text()
+    for page in pages:
+        text = page.read_text()
+        assert re.match(r"# .*\?\n\n\*\*", text), f"{page}: a question, then its answer"
+        assert "## Caveats" in text
+        assert len(text.splitlines()) <= 65
+        assert f"({page.parent.name}/README.md)" in index
+
+
 def test_there_is_something_to_check() -> None:
-    assert len(SNIPPETS) >= 5
-    assert len(COMMANDS) >= 8
+    assert len(SNIPPETS) >= 10
+    assert len(INCLUDES) >= 8
+    assert len(COMMANDS) >= 30
     assert len(BENCHMARKS) >= 12
-    assert len(PRINTED) == 4
+    assert {line for line, _ in PRINTED} == {"pathworld", "discount", "preferences", "agents", "report --paper"}

@@ -8,8 +8,8 @@ from precision import TYPES
 
 from multihorizon.agents.presets import preset
 from multihorizon.training.configure import configured, made
-from multihorizon.training.iterations import Outcome
 from multihorizon.training.run import train
+from multihorizon.training.trainer import IterationMetrics
 from multihorizon.training.worlds import world
 
 UNTRAINED = np.log(51)
@@ -25,7 +25,7 @@ def test_losses_fall_and_are_never_above_an_untrained_networks(agent: str, seeds
     configuration = configured(
         chosen, adapted, seeds=seeds, steps=steps, training_steps=steps // ITERATIONS, evaluation_steps=0
     )
-    outcomes: list[Outcome] = []
+    outcomes: list[IterationMetrics] = []
     with made(configuration) as trainer:
         train(trainer, seed=0, finished=outcomes.append)
     losses = np.array([np.mean(outcome.losses, axis=1) for outcome in outcomes if outcome.losses])  # [iterations S]

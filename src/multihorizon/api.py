@@ -1,4 +1,4 @@
-"""Public functions that draw on several packages: `watch`, `report` and `sweep`."""
+"""Public functions that draw on several packages: `watch`, `report`, `sweep`, `pathworld` and `forage`."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -11,9 +11,12 @@ from multihorizon.files import writable_file
 
 if TYPE_CHECKING:
     from multihorizon.experiments.experiment import Experiment
-    from multihorizon.experiments.sweep import Planned, Status, TellOf
+    from multihorizon.experiments.foraging import Choice, Forager
+    from multihorizon.experiments.pathworld import PathworldResult
+    from multihorizon.experiments.sweep import PlannedRun, Status, TellOf
     from multihorizon.reports.sections import ReportContents
     from multihorizon.training.policy import Policy
+    from multihorizon.training.progress import Hooks
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,14 @@ def watch(
     from multihorizon.reports.video import check_writer, write_video
     from multihorizon.training.policy import check_environment
     from multihorizon.training.watching import record_episode
-    from multihorizon.training.worlds import world
+    from multihorizon.training.worlds import stored_world, world
 
     at_least("seed", seed, 0, 2**31 - 1)
     at_least("max_steps", max_steps, 1, 27_000)
     path = Path(out)
     check_writer(path)
     writable_file(path)
-    chosen = world(policy.environment if env is None else env)
+    chosen = stored_world(policy.environment) if env is None else world(env)
     check_environment(chosen, policy.observation_shape, policy.num_actions)
     episode = record_episode(policy, chosen, seed, max_steps)
     rate = at_least("fps", episode.frames_per_second if fps is None else fps, 1, 120)
@@ -115,11 +118,11 @@ class SweepResult:
     """The runs of a sweep, and how each of them ended."""
 
     folder: Path
-    runs: "list[Planned]"
+    runs: "list[PlannedRun]"
     statuses: "dict[str, Status]"  # by a run's folder name
 
     @property
-    def failed(self) -> "list[Planned]":
+    def failed(self) -> "list[PlannedRun]":
         from multihorizon.experiments.sweep import State
 
         return [one for one in self.runs if self.statuses[one.run.folder].state is State.FAILED]
@@ -131,7 +134,7 @@ def sweep(
     *,
     seeds: int | None = None,
     steps: int | None = None,
-    only: "Callable[[Planned], bool] | None" = None,
+    only: "Callable[[PlannedRun], bool] | None" = None,
     train_all: "AbstractContextManager[Any] | None" = None,
     checkpoint_minutes: float = 10.0,
     tell: "TellOf | None" = None,
@@ -165,7 +168,7 @@ def sweep(
     planned = [one for one in plan(experiment, folder, checkpoint_minutes) if only is None or only(one)]
     statuses = {one.run.folder: one.status() for one in planned}
 
-    def keep(one: "Planned", status: "Status") -> None:
+    def keep(one: "PlannedRun", status: "Status") -> None:
         statuses[one.run.folder] = status
         if tell is not None:
             tell(one, status)
@@ -174,3 +177,89 @@ def sweep(
         describe(experiment, folder)
         train_them([one for one in planned if not one.finished], keep, warn or print_warning)
     return SweepResult(folder, planned, statuses)
+
+
+@dataclass(frozen=True)
+class PathworldReport:
+    """The paper's four Pathworld tables, and the files that were written."""
+
+    results: "list[PathworldResult]"
+    files: list[Path]
+
+    def tables(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Returns mean squared errors by table, agent and column (paper, ours, learned)."""
+        return {result.experiment.name: result.table() for result in self.results}
+
+
+def pathworld(*, seed: int = 0, out: str | Path | None = None) -> PathworldReport:
+    """Reproduces the paper's Pathworld tables and its figures that are mathematics.
+
+    Args:
+        seed: Fixes the learning and the simulation.
+        out: A folder for the figures and `tables.json`; without one, nothing is written.
+
+    Returns:
+        The tables, and the files.
+    """
+    from multihorizon.experiments import pathworld as experiment
+    from multihorizon.files import writable_folder, write_json
+
+    at_least("seed", seed, 0)
+    folder = None if out is None else writable_folder(Path(out))
+    report = PathworldReport(experiment.run(seed), [])
+    if folder is not None:
+        from multihorizon.reports.figure_style import save
+        from multihorizon.reports.theory_figures import draw_pathworld_figures
+
+        drawn = draw_pathworld_figures(report.results)
+        report.files.extend(save(figure, folder / f"{name}.png") for name, figure in drawn.items())
+        report.files.append(write_json(folder / "tables.json", report.tables()))
+    return report
+
+
+@dataclass(frozen=True)
+class ForagingReport:
+    """What agents chose and earned in the foraging world, and the best that can be earned."""
+
+    foragers: "list[Forager]"
+    best: "Choice"
+
+    def table(self) -> dict[str, dict[str, Any]]:
+        """Returns each agent's meals and earnings, by seed."""
+        found = {f.agent: {"meals": f.meals.tolist(), "earned": f.earned.tolist()} for f in self.foragers}
+        return found | {"best": {"meals": self.best.meals.tolist(), "earned": self.best.earned}}
+
+
+def forage(
+    *,
+    steps: int = 14_000,
+    seed: int = 0,
+    out: str | Path | None = None,
+    progress: "Callable[[str, int], AbstractContextManager[Hooks]] | None" = None,
+) -> ForagingReport:
+    """Trains Rainbow and Hyper-Rainbow to forage without hazard, three seeds each, and judges them under hazard.
+
+    Args:
+        steps: Training steps of each seed.
+        seed: The first of the three seeds.
+        out: A folder for `foraging.json`; without one, nothing is written.
+        progress: Called with an agent's name and its steps; the context's hooks receive its progress.
+
+    Returns:
+        What each agent chose and earned, and the best that can be earned.
+    """
+    from multihorizon.experiments import foraging
+    from multihorizon.files import writable_folder, write_json
+    from multihorizon.training.progress import NO_HOOKS
+
+    at_least("seed", seed, 0, 2**31 - 4)
+    at_least("steps", steps, 1, 10_000_000)
+    folder = None if out is None else writable_folder(Path(out))
+    foragers = []
+    for agent in (foraging.rainbow(0.99), foraging.hyper_rainbow()):
+        with nullcontext(NO_HOOKS) if progress is None else progress(agent.name, steps) as hooks:
+            foragers.append(foraging.forage(agent, steps, seed, hooks.report, hooks.finished))
+    report = ForagingReport(foragers, foraging.best_choice())
+    if folder is not None:
+        write_json(folder / "foraging.json", report.table())
+    return report

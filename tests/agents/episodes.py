@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-GOES_ON, TERMINATED, TRUNCATED, FINAL = range(4)
+CONTINUES, TERMINATED, TRUNCATED, FINAL = range(4)
 
 
 class Row(NamedTuple):
@@ -22,7 +22,7 @@ def random_stream(rng: np.random.Generator, rows: int, frame_shape: tuple[int, .
         length = int(rng.integers(1, 10))
         ending = int(rng.choice([TERMINATED, TRUNCATED]))
         for step in range(length):
-            end = ending if step == length - 1 else GOES_ON
+            end = ending if step == length - 1 else CONTINUES
             stream.append(Row(_frame(rng, frame_shape), int(rng.integers(5)), rng.normal(), end, step == 0))
         if ending == TRUNCATED:
             stream.append(Row(_frame(rng, frame_shape), 0, 0.0, FINAL, False))
@@ -46,7 +46,7 @@ def transition_by_hand(stream: list[Row], t: int, n_steps: int, stack: int) -> d
     for j in range(n_steps):
         rewards[j] = stream[t + j].reward
         steps += 1
-        if stream[t + j].end != GOES_ON:
+        if stream[t + j].end != CONTINUES:
             terminated = stream[t + j].end == TERMINATED
             break
     return {

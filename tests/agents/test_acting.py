@@ -46,3 +46,5 @@ def test_bad_input_is_said_in_words() -> None:
         acting_weights(0.8, HORIZONS)
     with pytest.raises(ValueError, match="only if none is negative"):
         acting_weights(Acting.SAMPLED_HEAD, Horizons(np.array([0.5]), np.array([-1.0])))
+    with pytest.raises(ValueError, match="all weights are 0"):
+        acting_weights(Acting.SAMPLED_HEAD, Horizons(np.array([0.5, 0.9]), np.zeros(2)))

@@ -6,11 +6,11 @@ import pytest
 
 from multihorizon.cli import progress
 from multihorizon.cli.progress import training_progress
-from multihorizon.training.iterations import Outcome, Progress
+from multihorizon.training.trainer import IterationMetrics, Progress
 
 
-def outcome(step: int, evaluated: float) -> Outcome:
-    return Outcome(0, step, [3], [20.0], [4], [evaluated], 1, [], [], 1.0, 1.0)
+def outcome(step: int, evaluated: float) -> IterationMetrics:
+    return IterationMetrics(0, step, [3], [20.0], [4], [evaluated], 1, [], [], 1.0, 1.0)
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 def test_lines_say_how_far_how_well_and_how_long(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with training_progress("rainbow", 1_000, frames_per_step=4) as (report, finished):
+    with training_progress("rainbow", 1_000, frames_per_step=4) as (report, finished, _):
         report(Progress(100, [None], None, 1.0, 10.0))  # its time was spent compiling, and so was that of the next
         clock(20)
         report(Progress(200, [7.0, 9.0], 1.5, 0.5, 0.1))
@@ -61,7 +61,7 @@ def test_lines_say_how_far_how_well_and_how_long(
 def test_a_run_that_first_tells_of_an_evaluation_says_how_long_it_takes(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with training_progress("rainbow", 1_000) as (report, finished):
+    with training_progress("rainbow", 1_000) as (report, finished, _):
         report(Progress(100, [4.0], None, 0.001, 50.0, (500, 1)))
         finished(outcome(100, evaluated=4.0))
         for step in (110, 210):

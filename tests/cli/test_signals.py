@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from multihorizon.cli.signals import raise_if_caught, stopping
+from multihorizon import interrupts
 
 LINE = "train dqn --env foraging --steps 2000000 --training-steps 300 --evaluation-steps 0 --set warm_up_steps=300"
 
@@ -42,14 +42,35 @@ def test_the_first_signal_writes_a_checkpoint_and_says_where_to_resume(
 
 
 def test_a_signal_whose_exception_was_swallowed_stops_long_work_all_the_same() -> None:
-    with stopping() as caught:
-        raise_if_caught()
+    with interrupts.handled(raise_again=False):
+        interrupts.check()
         try:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(1)
         except KeyboardInterrupt:
             pass  # as JAX's callbacks do
         with pytest.raises(KeyboardInterrupt):
-            raise_if_caught()
-        assert caught.status == 143
-    raise_if_caught()
+            interrupts.check()
+        assert interrupts.exit_status() == 143
+    interrupts.check()
+
+
+def test_deferred_signals_wait_until_they_are_asked_for() -> None:
+    with interrupts.handled(raise_again=False), interrupts.deferred():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)  # nothing is raised here
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.check()
+
+
+def test_handlers_of_the_callers_own_are_left_alone() -> None:
+    received = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+    try:
+        with interrupts.handled():
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.05)
+            interrupts.check()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert received == [signal.SIGTERM]

@@ -153,7 +153,7 @@ def test_a_dry_run_tells_time_and_disk(
 def test_estimates_follow_what_is_left(tmp_path: Path) -> None:
     atari = plan(experiment("auxiliary"), tmp_path, 5.0)[1]
     size = Sizes().of(atari.configuration)
-    assert size.replay == pytest.approx(3 * 7.1e9, rel=0.02)  # docs/atari.md
+    assert size.replay == pytest.approx(3 * 7.1e9, rel=0.02)  # docs/guides/atari.md
     told = estimate(atari, "gpu", Sizes())
     assert told.working_bytes > 3 * size.replay
     assert 2 < told.seconds / 3600 < 5  # three seeds of 200 million frames at some 60,000 frames a second together

@@ -60,3 +60,13 @@ def test_hazard_does_not_show_in_what_is_observed_first() -> None:
         seen.append(observation[0])
         hidden.append(world._survive)
     assert abs(np.corrcoef(seen, hidden)[0, 1]) < 0.2
+
+
+def test_copies_without_a_seed_draw_hazards_of_their_own() -> None:
+    def hidden(seed: int | None = None) -> float:
+        env = GymnasiumHazard(Endless(), Uniform(1.0), seed)
+        env.reset()
+        return env._survive
+
+    assert len({hidden() for _ in range(10)}) == 10
+    assert hidden(3) == hidden(3) != hidden(4)

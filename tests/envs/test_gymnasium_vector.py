@@ -95,3 +95,12 @@ def test_a_registered_environment_need_not_know_how_to_be_drawn() -> None:
             Gymnasium("Plain-v0", 1, rendered=True)
     finally:
         del gymnasium.registry["Plain-v0"]
+
+
+def test_an_observation_of_another_shape_than_its_space_is_refused() -> None:
+    class Odd(Shown):
+        def _seen(self) -> Any:
+            return np.zeros(3, np.uint8)
+
+    with pytest.raises(InputError, match=r"reset returned an observation of shape \[3\], but .* has \[4\]"):
+        Gymnasium(lambda: Odd((4,)), 1).check_observation()

@@ -13,31 +13,33 @@ PAPER = {
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> dict[str, pathworld.Outcome]:
+def outcomes() -> dict[str, pathworld.PathworldResult]:
     return {outcome.experiment.name: outcome for outcome in pathworld.run()}
 
 
-def test_closed_forms_match_the_paper_to_its_last_digit(outcomes: dict[str, pathworld.Outcome]) -> None:
+def test_closed_forms_match_the_paper_to_its_last_digit(outcomes: dict[str, pathworld.PathworldResult]) -> None:
     for name, figures in PAPER.items():
         table = outcomes[name].table()
         assert [round(row["ours"], 3) for row in table.values()] == figures
         assert [row["paper"] for row in table.values()] == figures
 
 
-def test_uniform_hazard_matches_within_the_papers_sampling_noise(outcomes: dict[str, pathworld.Outcome]) -> None:
+def test_uniform_hazard_matches_within_the_papers_sampling_noise(
+    outcomes: dict[str, pathworld.PathworldResult],
+) -> None:
     table = outcomes["uniform_hazard"].table()
     assert [round(row["ours"], 3) for row in table.values()] == [0.229, 0.267, 0.478, 4.006]
     for row in table.values():
         assert row["ours"] == pytest.approx(row["paper"], rel=0.03)
 
 
-def test_learned_values_agree_with_closed_forms(outcomes: dict[str, pathworld.Outcome]) -> None:
+def test_learned_values_agree_with_closed_forms(outcomes: dict[str, pathworld.PathworldResult]) -> None:
     for outcome in outcomes.values():
         for agent, values in outcome.learned.items():
             assert np.abs(values - outcome.closed[agent]).max() < 0.01 * outcome.true.max()
 
 
-def test_simulated_truth_agrees_with_closed_forms(outcomes: dict[str, pathworld.Outcome]) -> None:
+def test_simulated_truth_agrees_with_closed_forms(outcomes: dict[str, pathworld.PathworldResult]) -> None:
     for outcome in outcomes.values():
         rewards = np.arange(1, 16)
         share = outcome.true / rewards
@@ -45,7 +47,7 @@ def test_simulated_truth_agrees_with_closed_forms(outcomes: dict[str, pathworld.
         assert np.all(np.abs(outcome.simulated - outcome.true) < 4.5 * standard_error)
 
 
-def test_learned_tables_are_the_papers_within_noise(outcomes: dict[str, pathworld.Outcome]) -> None:
+def test_learned_tables_are_the_papers_within_noise(outcomes: dict[str, pathworld.PathworldResult]) -> None:
     for outcome in outcomes.values():
         for row in outcome.table().values():
             assert row["learned"] == pytest.approx(row["ours"], rel=0.02, abs=0.002)

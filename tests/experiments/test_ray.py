@@ -102,6 +102,27 @@ def test_workers_and_a_node_are_lost_and_nothing_else(undisturbed: Path, cluster
     assert len(set(re.findall(r"process (\d+)", "".join(sweep.said)))) >= 4
 
 
+LISTENERS = """
+from multihorizon.experiments.ray_cluster import cluster
+
+def listeners():
+    lines = [line.split() for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}").readlines()[1:]]
+    return {fields[1] for fields in lines if fields[3] == "0A"}
+
+before = listeners()
+with cluster("local", "cpu", None, None):
+    print(*sorted(listeners() - before))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp6").exists(), reason="reads Linux's table of sockets")
+def test_a_cluster_on_this_machine_listens_on_the_loopback_interface_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", LISTENERS], capture_output=True, text=True, timeout=120, check=True)
+    addresses = {listener.partition(":")[0] for listener in done.stdout.split()}
+    assert addresses
+    assert addresses <= {"0100007F", "0" * 16 + "FFFF00000100007F", "0" * 24 + "01000000"}
+
+
 def test_nothing_but_this_file_knows_of_ray() -> None:
     script = (
         "import sys, multihorizon.experiments.sweep, multihorizon.experiments.catalogue, multihorizon.cli.sweep\n"

@@ -1,8 +1,21 @@
-"""Environments whose every frame says where it is from, so that anything out of place shows."""
+"""Environments whose every frame says where it is from, so that anything out of place shows, and their trainers."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from multihorizon.agents.config import AgentConfig
+from multihorizon.agents.networks import MlpTorso
+from multihorizon.agents.presets import preset
 from multihorizon.envs.vector import Moves
+from multihorizon.training.host_collector import HostCollector
+from multihorizon.training.host_evaluation import HostEvaluator
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.state import TrainingState
+from multihorizon.training.trainer import IterationMetrics, Trainer
+from multihorizon.training.worlds import world
 
 ACTIONS = 3
 
@@ -46,3 +59,56 @@ class Scripted:
 
     def close(self) -> None:
         self.received.clear()
+
+
+TORSO = MlpTorso((16,))
+
+
+class Long(Scripted):
+    """An environment whose episodes might last as long as this, as far as is known."""
+
+    most_steps = 250
+
+
+def small(name: str = "dqn", **settings: Any) -> AgentConfig:
+    classic = world("foraging").adapt(preset(name))
+    return replace(classic, **({"replay_capacity": 1_200, "warm_up_steps": 120} | settings))
+
+
+def small_groups(num_envs: int) -> int:
+    """One, two or four of them."""
+    return 1 if num_envs % 2 else 2 if num_envs % 8 else 4
+
+
+def host_collector(
+    agent: AgentConfig,
+    environments: int = 4,
+    steps: int = 400,
+    iterations: int = 1,
+    seeds: int = 1,
+    make: type[Scripted] = Scripted,
+    groups: Callable[[int], int] = small_groups,
+) -> HostCollector:
+    return HostCollector(agent, make, TORSO, Schedule(iterations, steps, 0), seeds, environments, groups)
+
+
+def trainer_of(
+    agent: AgentConfig,
+    environments: int = 4,
+    steps: int = 400,
+    iterations: int = 1,
+    seeds: int = 1,
+    evaluation: int = 0,
+    make: type[Scripted] = Scripted,
+    evaluation_environments: int = 3,
+) -> Trainer:
+    collector = host_collector(agent, environments, steps, iterations, seeds, make)
+    evaluator = HostEvaluator(collector.core.learner, make, seeds, evaluation_environments, small_groups)
+    return Trainer(collector, Schedule(iterations, steps, evaluation), evaluator)
+
+
+def after(trainer: Trainer, seed: int = 0, iterations: int = 1) -> tuple[TrainingState, IterationMetrics]:
+    state = trainer.init(seed)
+    for iteration in range(iterations):
+        state, metrics = trainer.iterate(state, iteration, seed, lambda progress: None)
+    return state, metrics

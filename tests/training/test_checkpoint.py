@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_host_loop import small, trainer_of
+from scripted import small, trainer_of
 
 from multihorizon.training import checkpoint
 from multihorizon.training.checkpoint import Checkpoints
@@ -22,7 +22,7 @@ def nothing(*_: object) -> None:
 
 def lasting(training: Any) -> Any:
     """Without what was counted in one iteration."""
-    return training._replace(tally=None)
+    return training._replace(tally=None, episodes=None)
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -75,7 +75,7 @@ def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path) -> None:
     first, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True)
     kept.save(first, 1)
-    second = first._replace(key=jax.random.split(first.key[0], 1))
+    second = first._replace(keys=trainer.init(1).keys)
     kept.save(second, 2)
     newest = kept.paths()[0]
     whole = newest.read_bytes()

@@ -7,16 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_host_loop import small, trainer_of
+from scripted import small, trainer_of
 
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.networks import MlpTorso
 from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import preset
 from multihorizon.discounting import single
-from multihorizon.training.guard import LEAST_UPDATES, Diverged, Guard
-from multihorizon.training.iterations import Tally
+from multihorizon.training.guard import LEAST_UPDATES, DivergenceError, Guard
 from multihorizon.training.run import train
+from multihorizon.training.state import Tally
 
 
 class FakeReplay(NamedTuple):
@@ -53,7 +53,9 @@ def test_a_categorical_loss_of_38_stops_training_with_the_last_good_weights() ->
     watch = guard("rainbow")
     watch.check(state(1_000, 3.9))
     after = state(2_000, (3.9 + 38.0) / 2, parameter=2.0)  # the mean of the second thousand is 38
-    with pytest.raises(Diverged, match=r"updates 1,500 to 2,499 is 38 .*untrained network's is at most 3.93") as caught:
+    with pytest.raises(
+        DivergenceError, match=r"updates 1,500 to 2,499 is 38 .*untrained network's is at most 3.93"
+    ) as caught:
         watch.check(after)
     assert "learning rate" not in str(caught.value)
     assert caught.value.parameters["w"][0] == 1.0
@@ -74,7 +76,7 @@ def test_a_huber_loss_is_held_to_the_largest_return_that_rewards_allow() -> None
     watch = guard("dqn")
     watch.check(state(200, 0.01))
     watch.check(state(400, 100.0))
-    with pytest.raises(Diverged, match="at most 100"):
+    with pytest.raises(DivergenceError, match="at most 100"):
         watch.check(state(600, 1_000.0))
     guard("dqn").check(state(200, 1_000.0, reward=10.0))
 
@@ -107,13 +109,13 @@ def test_a_network_whose_loss_began_large_is_held_to_that() -> None:
 
 def test_a_learning_rate_that_diverges_is_noticed_while_losses_are_finite() -> None:
     trainer = trainer_of(small("rainbow", optimiser=Adam(100.0, 1e-8)), steps=2_000)
-    with pytest.raises(Diverged, match="mean loss of updates") as caught:
+    with pytest.raises(DivergenceError, match="mean loss of updates") as caught:
         train(trainer, 0)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 
 
 def test_a_loss_that_is_not_finite_stops_training() -> None:
-    with pytest.raises(Diverged, match=r"not finite at update \d+") as caught:
+    with pytest.raises(DivergenceError, match=r"not finite at update \d+") as caught:
         train(trainer_of(small("dqn", optimiser=Adam(1e30, 1e-8)), steps=2_000), 0)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 
@@ -121,7 +123,7 @@ def test_a_loss_that_is_not_finite_stops_training() -> None:
 def test_weights_that_an_iterations_last_update_spoils_are_not_handed_on() -> None:
     """Its loss was finite still."""
     trainer = trainer_of(small(), steps=124)
-    programs = trainer.programs
+    programs = trainer.collector.programs
     learn = programs.learn_one
 
     def spoils(training: Any) -> Any:
@@ -130,6 +132,6 @@ def test_weights_that_an_iterations_last_update_spoils_are_not_handed_on() -> No
         return training._replace(learner=training.learner._replace(parameters=spoilt))
 
     programs.learn_one = spoils
-    with pytest.raises(Diverged, match="weights are not finite at update 0") as caught:
+    with pytest.raises(DivergenceError, match="weights are not finite at update 0") as caught:
         train(trainer, 0)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))

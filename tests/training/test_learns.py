@@ -14,9 +14,10 @@ from multihorizon.agents.presets import PRESETS, preset
 from multihorizon.envs.pathworld import Pathworld
 from multihorizon.experiments import foraging
 from multihorizon.training.configuration import plain
-from multihorizon.training.device_loop import DeviceTrainer
-from multihorizon.training.iterations import Schedule
+from multihorizon.training.device_collector import DeviceCollector
 from multihorizon.training.run import train
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
 PATHS = 5
@@ -50,10 +51,11 @@ def test_presets_learn_the_values_of_pathworld(name: str) -> None:
     agent = chosen.adapt(preset(name))
     steps = 60_000 if isinstance(agent.loss, Huber) else 40_000 if agent.n_steps == 1 else 26_000
     schedule = Schedule(1, steps, 0)
-    trainer = DeviceTrainer(agent, Pathworld(PATHS).environment(), chosen.torso, schedule, seeds=1, environments=8)
+    environment = Pathworld(PATHS).environment()
+    trainer = Trainer(DeviceCollector(agent, environment, chosen.torso, schedule, num_envs=8), schedule)
     trained = train(trainer, 0)
     parameters = jax.tree.map(lambda x: x[0], trained.learner.parameters)
-    learned = np.asarray(trainer.learner.values(parameters, trainer.environment.observe(jnp.asarray(0))))  # [H A]
+    learned = np.asarray(trainer.learner.values(parameters, environment.observe(jnp.asarray(0))))  # [H A]
     paths = np.arange(1, PATHS + 1)
     exact = paths * agent.horizons.gammas[:, None] ** paths**2
     assert np.abs(learned - exact).max() < 0.05 * exact.max()
@@ -66,7 +68,7 @@ def test_the_hyperbolic_agent_earns_more_under_hazard_than_any_single_gamma() ->
     }
     gamma, best_single = max(singles.items(), key=lambda single: single[1].earned)
     best = foraging.best_choice()
-    steps = 8_000
+    steps = 11_000
     hyperbolic, single = (
         foraging.forage(agent, steps) for agent in (foraging.hyper_rainbow(), foraging.rainbow(gamma))
     )

@@ -17,8 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from scripted import Scripted
-from test_host_loop import TORSO, Long, small, trainer_of
+from scripted import TORSO, Long, Scripted, small, trainer_of
 
 from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import PRESETS, preset
@@ -28,10 +27,10 @@ from multihorizon.training.checkpoint import Checkpoints
 from multihorizon.training.configuration import Configuration, plain, restored
 from multihorizon.training.configure import configured as configured_for
 from multihorizon.training.configure import made
-from multihorizon.training.host_loop import HostTrainer
-from multihorizon.training.iterations import Schedule
 from multihorizon.training.records import Records, load_weights, read_configuration, read_metrics
 from multihorizon.training.run import record
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
 
@@ -39,9 +38,7 @@ def nothing(*_: object) -> None:
     pass
 
 
-def configured(
-    iterations: int = 3, make: type[Scripted] = Scripted, **settings: Any
-) -> tuple[HostTrainer, Configuration]:
+def configured(iterations: int = 3, make: type[Scripted] = Scripted, **settings: Any) -> tuple[Trainer, Configuration]:
     agent = small(target_period_steps=80)
     trainer = trainer_of(agent, steps=200, iterations=iterations, evaluation=30, make=make)
     given = {"checkpoint_minutes": 0.0} | settings

@@ -28,6 +28,8 @@ def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarr
     if acting is Acting.SAMPLED_HEAD:
         if np.any(horizons.weights < 0):
             raise InputError("heads can be sampled by their weights only if none is negative")
+        if not np.any(horizons.weights > 0):
+            raise InputError("heads can be sampled by their weights only if one is positive; all weights are 0")
         return horizons.weights / horizons.weights.sum()
     target = horizons.gammas.max() if acting is Acting.LARGEST_GAMMA else inside("the γ to act by", float(acting), 0, 1)
     nearest = int(np.argmin(np.abs(horizons.gammas - target)))

@@ -34,8 +34,8 @@ class LearnerState(NamedTuple):
         return self.parameters if self.rounded is None else self.rounded
 
 
-class Metrics(NamedTuple):
-    """Of one update, averaged over its batch."""
+class UpdateMetrics(NamedTuple):
+    """Means over the batch of one update."""
 
     losses: Float[Array, " H"]
     values: Float[Array, " H"]  # of the actions that were taken
@@ -133,7 +133,7 @@ class Learner:
 
     def update(
         self, state: LearnerState, transitions: Transition, importance: Float[Array, " B"]
-    ) -> tuple[LearnerState, Float[Array, " B"], Metrics]:
+    ) -> tuple[LearnerState, Float[Array, " B"], UpdateMetrics]:
         """One step of gradient descent on a batch, and the new priorities of its transitions."""
 
         def objective(parameters: Parameters) -> tuple[Float[Array, ""], tuple[Array, Array]]:
@@ -145,12 +145,12 @@ class Learner:
         changes, optimiser = self.optimiser.update(gradients, state.optimiser, state.parameters)
         parameters = optax.apply_updates(state.parameters, changes)
         priorities = jax.vmap(lambda one: priority(one, self.gammas, self.acting_weights, self.agent.priority))(losses)
-        metrics = Metrics(losses.mean(axis=0), values.mean(axis=0))
+        metrics = UpdateMetrics(losses.mean(axis=0), values.mean(axis=0))
         return LearnerState(parameters, self._rounded(parameters), state.target, optimiser), priorities, metrics
 
     def learn(
         self, shape: ReplayShape, state: LearnerState, replay: Replay, key: Key[Array, ""]
-    ) -> tuple[LearnerState, Replay, Metrics]:
+    ) -> tuple[LearnerState, Replay, UpdateMetrics]:
         """One update: sample, learn, reprioritise."""
         batch = replays.sample(shape, replay, key)
         prioritised = self.agent.priority is not Priority.UNIFORM
@@ -168,8 +168,6 @@ class Learner:
         """A copy, since two parts of a state must not share memory that one of them gives up."""
         return state._replace(target=jax.tree.map(jnp.copy, state.computed_with))
 
-    def copy_target_if_due(self, state: LearnerState, update: Int[Array, ""]) -> LearnerState:
-        """After update number `update`, which is the same for all seeds, so that under vmap the copy stays a branch
-        that is seldom taken."""
-        due = (update + 1) % self.target_period_updates == 0
-        return jax.lax.cond(due, self.copy_target, lambda state: state, state)
+    def copies_target_after(self, updates: Any) -> Any:
+        """Returns whether the target network is copied after so many updates of the run."""
+        return updates % self.target_period_updates == 0

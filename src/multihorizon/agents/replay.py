@@ -6,7 +6,7 @@ a transition. So streams may be of unequal length. Written for one seed.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,20 @@ from multihorizon import kernels
 from multihorizon.errors import InputError
 from multihorizon.kernels import fused_replay
 
-GOES_ON, TERMINATED, TRUNCATED, FINAL = range(4)  # what a row's step did to its episode; FINAL rows are no steps
+# What a row's step did to its episode. INTERRUPTED: training stopped observing it. FINAL rows are no steps: they hold
+# the frame that an episode was truncated or interrupted at.
+CONTINUES, TERMINATED, TRUNCATED, FINAL, INTERRUPTED = range(5)
 OLDEST = 255  # an age is counted to here; stacks are shorter
+
+
+def end_codes(terminated: Any, truncated: Any) -> Any:
+    """Returns the codes of steps, as NumPy or JAX arrays. A step that terminates an episode does not truncate it."""
+    return TERMINATED * terminated + TRUNCATED * (truncated & ~terminated)
+
+
+def has_final(ends: Any) -> Any:
+    """Returns whether a FINAL row follows each step."""
+    return (ends == TRUNCATED) | (ends == INTERRUPTED)
 
 
 class Transition(NamedTuple):
@@ -57,7 +69,7 @@ class Replay(NamedTuple):
     written: Int[Array, " N"]  # rows, by stream
 
 
-class Samples(NamedTuple):
+class Batch(NamedTuple):
     transitions: Transition  # [B ...]
     indices: Int[Array, " B"]
     priorities: Float[Array, " B"]
@@ -176,14 +188,14 @@ def _prioritise(
     return replay._replace(priorities=priorities, block_sums=replay.block_sums.at[blocks].set(sums, mode="drop"))
 
 
-def sample(shape: ReplayShape, replay: Replay, key: Key[Array, ""]) -> Samples:
+def sample(shape: ReplayShape, replay: Replay, key: Key[Array, ""]) -> Batch:
     """A batch, each with a chance in proportion to its priority: one draw from each of B equal parts of the whole."""
     draws = jax.random.uniform(key, (2, shape.batch))
     parts = (jnp.arange(shape.batch) + draws[0]) / shape.batch
     draw = fused_replay.draw if kernels.in_use() else _draw
     indices, priorities = draw(replay.priorities, replay.block_sums, parts, draws[1])
     transitions = jax.vmap(lambda index: _transition(shape, replay, index))(indices)
-    return Samples(transitions, indices, priorities)
+    return Batch(transitions, indices, priorities)
 
 
 def _draw(
@@ -211,7 +223,7 @@ def _transition(shape: ReplayShape, replay: Replay, index: Int[Array, ""]) -> Tr
     row, stream = index // shape.streams, index % shape.streams
     window = ((row + jnp.arange(shape.n_steps)) % shape.rows) * shape.streams + stream
     ends = replay.ends[window]
-    running = jnp.concatenate([jnp.ones(1, bool), jnp.cumprod(ends[:-1] == GOES_ON).astype(bool)])
+    running = jnp.concatenate([jnp.ones(1, bool), jnp.cumprod(ends[:-1] == CONTINUES).astype(bool)])
     steps = running.sum()
     return Transition(
         observation=_stack(shape, replay, row, stream),

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from multihorizon import __version__
+from multihorizon import __version__, interrupts
 from multihorizon.cli import (
     agents,
     discount,
@@ -23,7 +23,6 @@ from multihorizon.cli import (
     train,
     watch,
 )
-from multihorizon.cli.signals import Caught, stopping
 from multihorizon.errors import InputError, one_of
 
 COMMANDS = {
@@ -87,11 +86,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without γ shows a question mark
-    with stopping() as caught:
-        return _guarded(arguments, caught)
+    with interrupts.handled(raise_again=False):
+        return _guarded(arguments)
 
 
-def _guarded(arguments: list[str], caught: Caught) -> int:
+def _guarded(arguments: list[str]) -> int:
     try:
         _run(arguments)
         return 0
@@ -100,7 +99,7 @@ def _guarded(arguments: list[str], caught: Caught) -> int:
         return 0
     except KeyboardInterrupt as stopped:
         print(": ".join(("multihorizon", "interrupted", *map(str, stopped.args))), file=sys.stderr)
-        return caught.status
+        return interrupts.exit_status()
     except Exception as problem:
         line = _for_people(problem)
         if line is None:

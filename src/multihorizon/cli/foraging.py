@@ -4,8 +4,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multihorizon.errors import at_least
-
 if TYPE_CHECKING:
     from multihorizon.envs.foraging import Foraging
 
@@ -24,28 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    from multihorizon.api import forage
     from multihorizon.cli.progress import training_progress
     from multihorizon.cli.terminal import show, show_json, table
     from multihorizon.envs.foraging import Foraging
-    from multihorizon.experiments import foraging
-    from multihorizon.files import writable_folder, write_json
 
-    at_least("--seed", options.seed, 0, 2**31 - 4)
-    at_least("--steps", options.steps, 1, 10_000_000)
-    if options.out:
-        writable_folder(options.out)
-    agents = [foraging.rainbow(0.99), foraging.hyper_rainbow()]
-    found = []
-    for agent in agents:
-        with training_progress(agent.name, options.steps) as told:
-            found.append(foraging.forage(agent, options.steps, options.seed, *told))
-    best = foraging.best_choice()
-    listed = {f.agent: {"meals": f.meals.tolist(), "earned": f.earned.tolist()} for f in found}
-    listed |= {"best": {"meals": best.meals.tolist(), "earned": best.earned}}
-    if options.out:
-        write_json(options.out / "foraging.json", listed)
+    report = forage(steps=options.steps, seed=options.seed, out=options.out, progress=training_progress)
+    found, best = report.foragers, report.best
     if options.json:
-        show_json(listed)
+        show_json(report.table())
         return
     rows = [
         [start, *(" ".join(str(m) for m in f.meals[:, i]) for f in found), str(best.meals[i])]

@@ -1,24 +1,25 @@
 """How far a run is, on stderr: a bar and a line below it on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, counted, duration
+from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, counted, duration, note
 
 if TYPE_CHECKING:
-    from multihorizon.training.iterations import Outcome, Progress
+    from multihorizon.training.progress import Hooks
+    from multihorizon.training.trainer import IterationMetrics, Progress
 
 
 @contextmanager
-def training_progress(
-    name: str, steps: int, frames_per_step: int = 1
-) -> "Iterator[tuple[Callable[[Progress], None], Callable[[Outcome], None]]]":
-    """What a run has done and earned, its speed and the time left. In frames where a step is several of them."""
+def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Iterator[Hooks]":
+    """Shows what a run has done and earned, its speed and the time left. In frames where a step is several of them."""
     from rich.console import Console, RenderableType
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
+
+    from multihorizon.training.progress import Hooks
 
     class TwoLines(Bar):
         def get_renderables(self) -> Iterator[RenderableType]:
@@ -42,12 +43,12 @@ def training_progress(
         def report(progress: "Progress") -> None:
             show(progress.step, run.goes_on(progress), at_once=False)
 
-        def finished(outcome: "Outcome") -> None:
+        def finished(outcome: "IterationMetrics") -> None:
             said = run.ended(outcome)
             if outcome.step >= steps:
                 show(outcome.step, said, at_once=True)
 
-        yield report, finished
+        yield Hooks(report, finished, note)
 
 
 class _Run:
@@ -92,7 +93,7 @@ class _Run:
         whole = (until - compiled) / (last - first) * (self._steps - last)
         return f", {duration(max(0.0, whole - (now - until)))} left"
 
-    def ended(self, outcome: "Outcome") -> str:
+    def ended(self, outcome: "IterationMetrics") -> str:
         """An iteration did."""
         self._last = time.monotonic(), outcome.step
         self._returns = mean(outcome.returns, self._returns)

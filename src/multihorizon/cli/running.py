@@ -6,14 +6,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from multihorizon.cli.signals import raise_if_caught
 from multihorizon.errors import InputError, one_of
 
 if TYPE_CHECKING:
     from multihorizon.training.configuration import Configuration
-    from multihorizon.training.iterations import Outcome, Progress
     from multihorizon.training.progress import Hooks
     from multihorizon.training.runs import Run
+    from multihorizon.training.trainer import IterationMetrics
 
 
 def add_arguments(parser: argparse.ArgumentParser, json: str = "the last iteration's metrics and the folder") -> None:
@@ -56,7 +55,7 @@ class Terminal:
     """Watches a run on the terminal. Implements `multihorizon.training.progress.Watcher`."""
 
     as_json: bool
-    last: "Outcome | None" = None
+    last: "IterationMetrics | None" = None
 
     @contextmanager
     def watch(
@@ -66,8 +65,8 @@ class Terminal:
         from multihorizon.cli.terminal import counted, note, show
         from multihorizon.training.progress import Hooks
 
-        name, steps = configuration.agent.name, configuration.schedule.iterations * trainer.cycles * trainer.pace.steps
-        with training_progress(name, steps, frames_per_step) as (report, finished):
+        name, steps = configuration.agent.name, configuration.schedule.iterations * trainer.iteration_steps
+        with training_progress(name, steps, frames_per_step) as shown:
             if not self.as_json:
                 many = f"{counted(configuration.seeds, 'seed')} of {steps:,} steps"
                 show(f"{name} in {configuration.environment}, {many}, {where}")
@@ -75,16 +74,11 @@ class Terminal:
                 count = counted(configuration.environments, "environment")
                 show(f"{configuration.agent.compute_dtype}, {count} per seed, GPU kernels: {kernels}; compiling ...")
 
-            def report_or_stop(progress: "Progress") -> None:
-                raise_if_caught()
-                report(progress)
-
-            def keep(outcome: "Outcome") -> None:
+            def keep(outcome: "IterationMetrics") -> None:
                 self.last = outcome
-                finished(outcome)
-                raise_if_caught()
+                shown.finished(outcome)
 
-            yield Hooks(report_or_stop, keep, note)
+            yield Hooks(shown.report, keep, note)
 
     def show_end(self, run: "Run") -> None:
         """Says what was written."""

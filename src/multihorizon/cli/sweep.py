@@ -9,7 +9,7 @@ from multihorizon.errors import InputError
 
 if TYPE_CHECKING:
     from multihorizon.experiments.experiment import Experiment
-    from multihorizon.experiments.sweep import Planned, Status
+    from multihorizon.experiments.sweep import PlannedRun, Status
 
 SUMMARY = "runs an experiment, what is left of it: multihorizon sweep minatar --out DIR"
 DESCRIPTION = """\
@@ -93,7 +93,7 @@ def _experiment(name: str, seeds: int | None, steps: int | None) -> "Experiment"
     return scaled
 
 
-def _chosen(planned: "list[Planned]", words: list[str]) -> "list[Planned]":
+def _chosen(planned: "list[PlannedRun]", words: list[str]) -> "list[PlannedRun]":
     """Those whose agent or environment is named; of both kinds, those that fit both."""
     from multihorizon.errors import one_of
 
@@ -109,7 +109,7 @@ def _chosen(planned: "list[Planned]", words: list[str]) -> "list[Planned]":
     ]
 
 
-def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen: "list[Planned]") -> None:
+def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen: "list[PlannedRun]") -> None:
     from multihorizon import api
     from multihorizon.cli.sweep_table import board
     from multihorizon.cli.terminal import counted, note, show, show_json
@@ -144,12 +144,12 @@ def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen
         show(f"{all_of_them} finished; see the results with: multihorizon report {out}")
 
 
-def _ended(one: "Planned", status: "Status") -> dict[str, Any]:
+def _ended(one: "PlannedRun", status: "Status") -> dict[str, Any]:
     run = {"label": one.run.label, "environment": one.run.environment, "folder": str(one.folder)}
     return run | {"state": status.state.value, "said": status.said}
 
 
-def _show_estimates(chosen: "list[Planned]", as_json: bool) -> None:
+def _show_estimates(chosen: "list[PlannedRun]", as_json: bool) -> None:
     import jax
 
     from multihorizon.cli.terminal import counted, duration, show, show_json, table

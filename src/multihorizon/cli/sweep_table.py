@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from multihorizon.cli.signals import raise_if_caught
+from multihorizon import interrupts
 from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES
 
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from multihorizon.experiments.sweep import Planned, Status
+    from multihorizon.experiments.sweep import PlannedRun, Status
 
 MOST_ROWS = 20
 
 
 @contextmanager
-def board(planned: "Sequence[Planned]") -> "Iterator[Callable[[Planned, Status], None]]":
+def board(planned: "Sequence[PlannedRun]") -> "Iterator[Callable[[PlannedRun, Status], None]]":
     """Shows every run's status as it changes."""
     from rich.console import Console
     from rich.live import Live
@@ -29,8 +29,8 @@ def board(planned: "Sequence[Planned]") -> "Iterator[Callable[[Planned, Status],
     shown: dict[str, tuple[float, object]] = {}
     with Live(console=console, auto_refresh=False, transient=True) as live:
 
-        def tell(one: "Planned", status: "Status") -> None:
-            raise_if_caught()
+        def tell(one: "PlannedRun", status: "Status") -> None:
+            interrupts.check()
             statuses[one.run.folder] = status
             if console.is_terminal:
                 live.update(_table(planned, statuses), refresh=True)
@@ -45,7 +45,7 @@ def board(planned: "Sequence[Planned]") -> "Iterator[Callable[[Planned, Status],
         yield tell
 
 
-def _line(one: "Planned", status: "Status") -> str:
+def _line(one: "PlannedRun", status: "Status") -> str:
     from multihorizon.experiments.sweep import State
 
     if status.state is State.FAILED:
@@ -66,7 +66,7 @@ def _returns(status: "Status") -> str:
     return f"{status.returns:.2f} ({'evaluated' if status.evaluated else 'training'})"
 
 
-def _table(planned: "Sequence[Planned]", statuses: "dict[str, Status]") -> "Group":
+def _table(planned: "Sequence[PlannedRun]", statuses: "dict[str, Status]") -> "Group":
     from multihorizon.cli.terminal import counted, table
     from multihorizon.experiments.sweep import State
 

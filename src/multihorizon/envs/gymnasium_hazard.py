@@ -19,13 +19,14 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
     Args:
         env: The environment.
         prior: The prior over λ.
-        seed: Fixes the draws until the first seeded reset.
+        seed: Fixes the draws until the first seeded reset. By default they differ between any two wrappers, as the
+            draws of an unseeded Gymnasium environment do.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], prior: Prior, seed: int = 0) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], prior: Prior, seed: int | None = None) -> None:
         super().__init__(env)
         self._prior = prior
-        self._rng = np.random.default_rng([seed, HAZARD])
+        self._rng = np.random.default_rng() if seed is None else np.random.default_rng([seed, HAZARD])
         self._survive = 1.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

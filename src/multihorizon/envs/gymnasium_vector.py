@@ -58,6 +58,16 @@ class Gymnasium:
         self.frames_per_second = min(int(rate), 120) if rate else 15
         self._sent: Any = None
 
+    def check_observation(self) -> None:
+        """Raises `InputError` where an observation has another shape than the observation space says."""
+        one = self._environments.envs[0]
+        observation, _ = one.reset(seed=0)
+        seen, expected = np.shape(observation), one.observation_space.shape
+        if seen != expected:
+            raise InputError(
+                f"reset returned an observation of shape {list(seen)}, but observation_space has {list(expected or ())}"
+            )
+
     def reset(self, seeds: Int[np.ndarray, " M"]) -> Shaped[np.ndarray, "M ..."]:
         frames, _ = self._environments.reset(seed=[int(seed) for seed in seeds])
         return self._frames(frames)

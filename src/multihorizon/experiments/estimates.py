@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from multihorizon.experiments.sweep import Planned
+from multihorizon.experiments.sweep import PlannedRun
 from multihorizon.training.checkpoint import KEPT
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.configure import made
@@ -49,26 +49,26 @@ START_SECONDS = 20  # imports and compilation
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RunCost:
     seconds: float
     kept_bytes: int  # weights, which stay
     working_bytes: int  # checkpoints, while it trains
 
 
-def estimate(one: Planned, device: str, sizes: "Sizes") -> Estimate:
+def estimate(one: PlannedRun, device: str, sizes: "Sizes") -> RunCost:
     """Of what is left of a run; a finished one has only what it keeps."""
     configuration, schedule = one.configuration, one.configuration.schedule
     size = sizes.of(configuration)
     kept = size.parameters * (1 + schedule.iterations // configuration.weights_every)
     if one.finished:
-        return Estimate(0.0, kept, 0)
+        return RunCost(0.0, kept, 0)
     filled = min(1.0, schedule.steps / configuration.agent.replay_capacity) if configuration.checkpoint_replay else 0.0
     checkpoint = round(size.replay * filled) + size.learner
     # The newest is written before the oldest goes, and the latest weights lie beside them.
-    return Estimate(seconds(one, device), kept, (KEPT + 1) * checkpoint + size.parameters)
+    return RunCost(seconds(one, device), kept, (KEPT + 1) * checkpoint + size.parameters)
 
 
-def seconds(one: Planned, device: str) -> float:
+def seconds(one: PlannedRun, device: str) -> float:
     rates = RATES.get(device, RATES["gpu"])
     rate = rates[max((name for name in rates if one.run.environment.startswith(name)), key=len)]
     schedule, seeds = one.configuration.schedule, one.configuration.seeds

@@ -18,10 +18,11 @@ from multihorizon.envs.foraging import Foraging
 from multihorizon.envs.hazard import Hazard
 from multihorizon.mdp import action_values, optimal_control
 from multihorizon.training.compiling import compiled
-from multihorizon.training.device_loop import DeviceTrainer
+from multihorizon.training.device_collector import DeviceCollector
 from multihorizon.training.evaluation import play_episodes
-from multihorizon.training.iterations import Outcome, Report, Schedule
 from multihorizon.training.run import train
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.trainer import IterationMetrics, Report, Trainer
 from multihorizon.training.worlds import world
 
 SEEDS, ENVIRONMENTS = 3, 4
@@ -55,11 +56,12 @@ def forage(
     steps: int,
     seed: int = 0,
     report: Report = lambda progress: None,
-    finished: Callable[[Outcome], None] = lambda outcome: None,
+    finished: Callable[[IterationMetrics], None] = lambda outcome: None,
 ) -> Forager:
     world_ = Foraging().environment()
     schedule = Schedule(iterations=1, training_steps=steps, evaluation_steps=0)
-    trainer = DeviceTrainer(agent, world_, world("foraging").torso, schedule, SEEDS, ENVIRONMENTS)
+    collector = DeviceCollector(agent, world_, world("foraging").torso, schedule, SEEDS, ENVIRONMENTS)
+    trainer = Trainer(collector, schedule)
     trained = train(trainer, seed, report, finished)
     keys = jax.random.split(jax.random.key(seed), SEEDS)
     play = compiled(

@@ -22,7 +22,7 @@ JUDGING_EPISODES = 200_000  # for each path
 
 
 @dataclass(frozen=True)
-class Experiment:
+class PathworldTable:
     """A table: the hazard of the world, and of each agent, best first, its horizons and the paper's figure."""
 
     name: str
@@ -36,7 +36,7 @@ def _hyperbolic(k: float = K, gamma_max: float = GAMMA_MAX) -> Horizons:
     return paper_grid(hazard.Exponential(k), HEADS, gamma_max=gamma_max)
 
 
-def experiments() -> list[Experiment]:
+def experiments() -> list[PathworldTable]:
     true = hazard.Exponential(K)
     matching = {
         "hyperbolic": (_hyperbolic(), 0.002),
@@ -72,16 +72,16 @@ def experiments() -> list[Experiment]:
         ("gamma_max", "the largest γ that is learned", true, capped),
     ]
     return [
-        Experiment(name, title, truth, {a: h for a, (h, _) in rows.items()}, {a: p for a, (_, p) in rows.items()})
+        PathworldTable(name, title, truth, {a: h for a, (h, _) in rows.items()}, {a: p for a, (_, p) in rows.items()})
         for name, title, truth, rows in listed
     ]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PathworldResult:
     """The value of each path: true, and as each agent holds it; in closed form, and learned."""
 
-    experiment: Experiment
+    experiment: PathworldTable
     true: Float[np.ndarray, " paths"]
     simulated: Float[np.ndarray, " paths"]
     closed: Mapping[str, Float[np.ndarray, " paths"]]
@@ -99,7 +99,7 @@ class Outcome:
         }
 
 
-def run(seed: int = 0) -> list[Outcome]:
+def run(seed: int = 0) -> list[PathworldResult]:
     """All four experiments, from one run of Q-learning over all of their horizons at once."""
     learning_rng, judging_rng = np.random.default_rng(seed).spawn(2)
     world, listed = Pathworld(), experiments()
@@ -107,7 +107,7 @@ def run(seed: int = 0) -> list[Outcome]:
     tables = q_learning(world.mdp(), gammas, start=0, episodes=LEARNING_EPISODES, rng=learning_rng)[0]  # [A H]
     judged = {truth: _judge(world, truth, judging_rng) for truth in dict.fromkeys(e.truth for e in listed)}
     return [
-        Outcome(
+        PathworldResult(
             experiment,
             world.values(discount.from_prior(experiment.truth)),
             judged[experiment.truth],

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from multihorizon.errors import InputError, at_least, one_of
-from multihorizon.experiments.sweep import DESCRIPTION, Planned, State, Status, TellOf, TrainAll, attempt
+from multihorizon.experiments.sweep import DESCRIPTION, PlannedRun, State, Status, TellOf, TrainAll, attempt
 from multihorizon.training.configuration import Configuration
 from multihorizon.training.records import WEIGHTS, Busy, Lock
 from multihorizon.training.run import Warn
@@ -26,6 +26,9 @@ ENVIRONMENT = {
     "RAY_gcs_server_request_timeout_seconds": "10",
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # it would write of each worker's death into the results
 }
+# A cluster on this machine listens on the loopback interface alone, as by default on macOS and Windows, and asks
+# for a token where this version of Ray has them.
+LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 RETRIES = 20  # of a task whose worker died
 SECONDS_TO_ANSWER = 5.0
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -39,7 +42,7 @@ def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int
     new one on this machine). A run takes `gpu_share` of a GPU where there are any, and so many CPU cores."""
     if device is not None:
         one_of("device", device, ["cpu", "gpu"])
-    for name, value in ENVIRONMENT.items():
+    for name, value in (ENVIRONMENT | (LOCAL_ENVIRONMENT if address == "local" else {})).items():
         os.environ.setdefault(name, value)  # it is read when Ray is imported
     try:
         ray = importlib.import_module("ray")
@@ -49,7 +52,7 @@ def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int
     try:
         asked = _asked(ray, device, gpu_share, cpus)
 
-        def train_all(left: Sequence[Planned], tell: TellOf, warn: Warn) -> None:
+        def train_all(left: Sequence[PlannedRun], tell: TellOf, warn: Warn) -> None:
             _train_all(ray, asked, left, tell, warn)
 
         yield train_all
@@ -127,7 +130,7 @@ class _Board:
         return told
 
 
-def _train_all(ray: Any, asked: dict[str, float], left: Sequence[Planned], tell: TellOf, warn: Warn) -> None:
+def _train_all(ray: Any, asked: dict[str, float], left: Sequence[PlannedRun], tell: TellOf, warn: Warn) -> None:
     strategies = importlib.import_module("ray.util.scheduling_strategies")
     this_node = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     board = ray.remote(_Board).options(num_cpus=0, scheduling_strategy=this_node).remote()

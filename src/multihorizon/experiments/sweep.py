@@ -18,7 +18,6 @@ from multihorizon.files import write_json
 from multihorizon.training import memory
 from multihorizon.training.configuration import Configuration, difference, plain
 from multihorizon.training.configure import made
-from multihorizon.training.iterations import Outcome, Progress, pace_of
 from multihorizon.training.records import (
     CONFIGURATION,
     Records,
@@ -28,6 +27,8 @@ from multihorizon.training.records import (
     tidy,
 )
 from multihorizon.training.run import Warn, record
+from multihorizon.training.schedule import make_pace
+from multihorizon.training.trainer import IterationMetrics, Progress
 
 DESCRIPTION = "experiment.json"
 
@@ -56,7 +57,7 @@ Tell = Callable[[Status], None]
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """A run and its place."""
 
     run: ExperimentRun
@@ -80,20 +81,20 @@ class Planned:
         return Status(State.WAITING, step=int(done[-1]["step"]) if done else 0)
 
 
-TellOf = Callable[[Planned, Status], None]
-TrainAll = Callable[[Sequence[Planned], TellOf, Warn], None]
+TellOf = Callable[[PlannedRun, Status], None]
+TrainAll = Callable[[Sequence[PlannedRun], TellOf, Warn], None]
 
 
-def plan(experiment: Experiment, out: Path, checkpoint_minutes: float) -> list[Planned]:
+def plan(experiment: Experiment, out: Path, checkpoint_minutes: float) -> list[PlannedRun]:
     """Its runs, as they are or will be in the folder; an error where the folder holds anything else."""
     configured = [(run, run.configuration(checkpoint_minutes)) for run in experiment.runs]
-    planned = [Planned(run, one, out / run.folder, _steps(one)) for run, one in configured]
+    planned = [PlannedRun(run, one, out / run.folder, _steps(one)) for run, one in configured]
     _check(experiment, out)
     return [_begun(one) if (one.folder / CONFIGURATION).exists() else one for one in planned]
 
 
 def _steps(configuration: Configuration) -> int:
-    schedule, pace = configuration.schedule, pace_of(configuration.agent, configuration.environments)
+    schedule, pace = configuration.schedule, make_pace(configuration.agent, configuration.environments)
     return schedule.iterations * pace.cycles(schedule.training_steps) * pace.steps
 
 
@@ -142,7 +143,7 @@ def _essence(run: dict[str, Any]) -> dict[str, Any]:
     return {name: run[name] for name in ("environment", "seeds", "steps")}
 
 
-def _begun(one: Planned) -> Planned:
+def _begun(one: PlannedRun) -> PlannedRun:
     """With the configuration that it was begun with, from which only the pace of checkpoints may differ, and what an
     evaluation is played in, which depends on the device."""
     held = read_configuration(one.folder)
@@ -184,7 +185,7 @@ def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) ->
         returns = earned[0] if evaluated else _mean(progress.returns)
         tell(Status(State.RUNNING, "", progress.step, returns, evaluated, speed.after(progress)))
 
-    def finished(outcome: Outcome) -> None:
+    def finished(outcome: IterationMetrics) -> None:
         earned[0] = _mean(outcome.evaluation_returns)
         report(Progress(outcome.step, outcome.returns, None, 0.0, outcome.steps_per_second))
 
@@ -213,7 +214,7 @@ def attempt(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) 
     return replace(last[0], state=State.DONE)
 
 
-def here(left: Sequence[Planned], tell: TellOf, warn: Warn) -> None:
+def here(left: Sequence[PlannedRun], tell: TellOf, warn: Warn) -> None:
     """One run after another, in this process."""
     for one in left:
         tell(one, attempt(one.configuration, one.folder, partial(tell, one), warn))

@@ -30,7 +30,7 @@ def fits(weight_shape: tuple[int, ...]) -> bool:
 
 
 @dataclass(frozen=True)
-class Form:
+class Geometry:
     """The sizes of a convolution."""
 
     height: int
@@ -77,9 +77,9 @@ class Form:
         return _read(image, (y * self.width + x) * self.inputs + channel[None, :], inside)
 
 
-def _form(image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], stride: int) -> Form:
+def _geometry(image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], stride: int) -> Geometry:
     height, width, inputs = image.shape
-    return Form(height, width, inputs, weight.shape[0], stride, weight.shape[-1])
+    return Geometry(height, width, inputs, weight.shape[0], stride, weight.shape[-1])
 
 
 def _divided(number: Any, by: int) -> tuple[Any, Any]:
@@ -92,9 +92,9 @@ def _read(ref: Any, where: Int[Array, "m k"], inside: Bool[Array, "m k"]) -> Flo
     return triton.load(ref.at[where], mask=inside, other=0)
 
 
-def _of_places(form: Form, places: Int[Array, " m"]) -> tuple[Int[Array, "m O"], Bool[Array, "m O"]]:
-    where = places[:, None] * form.outputs + jnp.arange(form.outputs)[None, :]
-    return where, jnp.broadcast_to((places < form.places)[:, None], where.shape)
+def _of_places(geometry: Geometry, places: Int[Array, " m"]) -> tuple[Int[Array, "m O"], Bool[Array, "m O"]]:
+    where = places[:, None] * geometry.outputs + jnp.arange(geometry.outputs)[None, :]
+    return where, jnp.broadcast_to((places < geometry.places)[:, None], where.shape)
 
 
 def _rectified(out: Any, gradient: Any, where: Any, inside: Any) -> Float[Array, "m O"]:
@@ -103,29 +103,31 @@ def _rectified(out: Any, gradient: Any, where: Any, inside: Any) -> Float[Array,
     return jnp.where(_read(out, where, inside) > 0, slope, jnp.zeros_like(slope))
 
 
-def _forward_kernel(form: Form, image: Any, weight: Any, bias: Any, out: Any) -> None:
+def _forward_kernel(geometry: Geometry, image: Any, weight: Any, bias: Any, out: Any) -> None:
     places = pl.program_id(0) * PLACES + jnp.arange(PLACES)
 
     def add(i: Any, sums: Any) -> Any:
-        return sums + triton.dot(form.patches(image, places, i * TAPS), weight[pl.ds(i * TAPS, TAPS), :])
+        return sums + triton.dot(geometry.patches(image, places, i * TAPS), weight[pl.ds(i * TAPS, TAPS), :])
 
-    sums = jax.lax.fori_loop(0, form.taps // TAPS, add, jnp.zeros((PLACES, form.outputs), jnp.float32))
+    sums = jax.lax.fori_loop(0, geometry.taps // TAPS, add, jnp.zeros((PLACES, geometry.outputs), jnp.float32))
     sums = jnp.maximum(sums + bias[...].astype(jnp.float32)[None, :], 0)
-    where, inside = _of_places(form, places)
+    where, inside = _of_places(geometry, places)
     triton.store(out.at[where], sums.astype(out.dtype), mask=inside)
 
 
-def _weight_kernel(form: Form, image: Any, out: Any, gradient: Any, weight_gradient: Any, bias_gradient: Any) -> None:
+def _weight_kernel(
+    geometry: Geometry, image: Any, out: Any, gradient: Any, weight_gradient: Any, bias_gradient: Any
+) -> None:
     first_tap = pl.program_id(0) * TAPS
 
     def add(i: Any, sums: Any) -> Any:
         places = i * 2 * PLACES + jnp.arange(2 * PLACES)
-        slopes = _rectified(out, gradient, *_of_places(form, places))
-        product = triton.dot(form.patches(image, places, first_tap), slopes, trans_a=True)
+        slopes = _rectified(out, gradient, *_of_places(geometry, places))
+        product = triton.dot(geometry.patches(image, places, first_tap), slopes, trans_a=True)
         return sums[0] + product, sums[1] + slopes.astype(jnp.float32).sum(axis=0)
 
-    nothing = jnp.zeros((TAPS, form.outputs), jnp.float32), jnp.zeros(form.outputs, jnp.float32)
-    sums, bias_sums = jax.lax.fori_loop(0, pl.cdiv(form.places, 2 * PLACES), add, nothing)
+    nothing = jnp.zeros((TAPS, geometry.outputs), jnp.float32), jnp.zeros(geometry.outputs, jnp.float32)
+    sums, bias_sums = jax.lax.fori_loop(0, pl.cdiv(geometry.places, 2 * PLACES), add, nothing)
     weight_gradient[...] = sums.astype(weight_gradient.dtype)
 
     @pl.when(pl.program_id(0) == 0)
@@ -133,31 +135,31 @@ def _weight_kernel(form: Form, image: Any, out: Any, gradient: Any, weight_gradi
         bias_gradient[...] = bias_sums.astype(bias_gradient.dtype)
 
 
-def _image_kernel(form: Form, weight: Any, out: Any, gradient: Any, image_gradient: Any) -> None:
+def _image_kernel(geometry: Geometry, weight: Any, out: Any, gradient: Any, image_gradient: Any) -> None:
     """Pixels that lie alike on the grid of strides are seen by the same taps, and are computed together."""
-    row, column = _divided(pl.program_id(0), form.stride)
-    y, x = _divided(pl.program_id(1) * PLACES + jnp.arange(PLACES), -(-form.width // form.stride))
-    y, x = y * form.stride + row, x * form.stride + column
-    inside_image = (y < form.height) & (x < form.width)
-    channels = jnp.arange(form.outputs)[None, :]
-    across = form.size // form.stride  # taps that see a pixel, along an axis
+    row, column = _divided(pl.program_id(0), geometry.stride)
+    y, x = _divided(pl.program_id(1) * PLACES + jnp.arange(PLACES), -(-geometry.width // geometry.stride))
+    y, x = y * geometry.stride + row, x * geometry.stride + column
+    inside_image = (y < geometry.height) & (x < geometry.width)
+    channels = jnp.arange(geometry.outputs)[None, :]
+    across = geometry.size // geometry.stride  # taps that see a pixel, along an axis
 
     def add(i: Any, sums: Any) -> Any:
         down, right = _divided(i, across)
-        down = _divided(row + form.above, form.stride)[1] + down * form.stride
-        right = _divided(column + form.before, form.stride)[1] + right * form.stride
-        place_y = _divided(y + form.above - down, form.stride)[0]
-        place_x = _divided(x + form.before - right, form.stride)[0]
-        seen = (y + form.above >= down) & (x + form.before >= right) & inside_image
-        seen = seen & (place_y < form.out_height) & (place_x < form.out_width)
-        where = (place_y * form.out_width + place_x)[:, None] * form.outputs + channels
+        down = _divided(row + geometry.above, geometry.stride)[1] + down * geometry.stride
+        right = _divided(column + geometry.before, geometry.stride)[1] + right * geometry.stride
+        place_y = _divided(y + geometry.above - down, geometry.stride)[0]
+        place_x = _divided(x + geometry.before - right, geometry.stride)[0]
+        seen = (y + geometry.above >= down) & (x + geometry.before >= right) & inside_image
+        seen = seen & (place_y < geometry.out_height) & (place_x < geometry.out_width)
+        where = (place_y * geometry.out_width + place_x)[:, None] * geometry.outputs + channels
         slopes = _rectified(out, gradient, where, jnp.broadcast_to(seen[:, None], where.shape))
-        taps = weight[pl.ds((down * form.size + right) * form.inputs, form.inputs), :]
+        taps = weight[pl.ds((down * geometry.size + right) * geometry.inputs, geometry.inputs), :]
         return sums + triton.dot(slopes, taps, trans_b=True)
 
-    nothing = jnp.zeros((PLACES, form.inputs), jnp.float32)
+    nothing = jnp.zeros((PLACES, geometry.inputs), jnp.float32)
     sums = jax.lax.fori_loop(0, across * across, add, nothing)
-    where = (y * form.width + x)[:, None] * form.inputs + jnp.arange(form.inputs)[None, :]
+    where = (y * geometry.width + x)[:, None] * geometry.inputs + jnp.arange(geometry.inputs)[None, :]
     inside = jnp.broadcast_to(inside_image[:, None], where.shape)
     triton.store(image_gradient.at[where], sums.astype(image_gradient.dtype), mask=inside)
 
@@ -177,11 +179,11 @@ def plain(image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], stride:
 def convolve_and_rectify(
     image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], bias: Float[Array, " O"], stride: int
 ) -> Float[Array, "h2 w2 O"]:
-    form = _form(image, weight, stride)
-    shape = jax.ShapeDtypeStruct((form.places * form.outputs,), image.dtype)
-    call = _call(partial(_forward_kernel, form), (pl.cdiv(form.places, PLACES),), shape, pl.no_block_spec)
-    out = call(image.reshape(-1), weight.reshape(form.taps, form.outputs), bias)
-    return out.reshape(form.out_height, form.out_width, form.outputs)
+    geometry = _geometry(image, weight, stride)
+    shape = jax.ShapeDtypeStruct((geometry.places * geometry.outputs,), image.dtype)
+    call = _call(partial(_forward_kernel, geometry), (pl.cdiv(geometry.places, PLACES),), shape, pl.no_block_spec)
+    out = call(image.reshape(-1), weight.reshape(geometry.taps, geometry.outputs), bias)
+    return out.reshape(geometry.out_height, geometry.out_width, geometry.outputs)
 
 
 def _forward(image: Array, weight: Array, bias: Array, stride: int) -> tuple[Array, Any]:
@@ -191,19 +193,24 @@ def _forward(image: Array, weight: Array, bias: Array, stride: int) -> tuple[Arr
 
 def _backward(stride: int, kept: Any, gradient: Array) -> tuple[Array, Array, Array]:
     image, weight, out = kept
-    form = _form(image, weight, stride)
-    flat, out, gradient = weight.reshape(form.taps, form.outputs), out.reshape(-1), gradient.reshape(-1)
-    shapes = [jax.ShapeDtypeStruct(flat.shape, weight.dtype), jax.ShapeDtypeStruct((form.outputs,), weight.dtype)]
-    specs = [pl.BlockSpec((TAPS, form.outputs), lambda i: (i, 0)), pl.BlockSpec((form.outputs,), lambda i: (0,))]
-    grid: tuple[int, ...] = (form.taps // TAPS,)
-    of_weight, of_bias = _call(partial(_weight_kernel, form), grid, shapes, specs)(image.reshape(-1), out, gradient)
-    if form.inputs < LEAST:  # a network's first layer: nobody asks for this, and then it is not computed
-        slopes = jnp.where(out > 0, gradient, jnp.zeros_like(gradient)).reshape(form.out_height, form.out_width, -1)
+    geometry = _geometry(image, weight, stride)
+    flat, out, gradient = weight.reshape(geometry.taps, geometry.outputs), out.reshape(-1), gradient.reshape(-1)
+    shapes = [jax.ShapeDtypeStruct(flat.shape, weight.dtype), jax.ShapeDtypeStruct((geometry.outputs,), weight.dtype)]
+    specs = [
+        pl.BlockSpec((TAPS, geometry.outputs), lambda i: (i, 0)),
+        pl.BlockSpec((geometry.outputs,), lambda i: (0,)),
+    ]
+    grid: tuple[int, ...] = (geometry.taps // TAPS,)
+    of_weight, of_bias = _call(partial(_weight_kernel, geometry), grid, shapes, specs)(image.reshape(-1), out, gradient)
+    if geometry.inputs < LEAST:  # a network's first layer: nobody asks for this, and then it is not computed
+        slopes = jnp.where(out > 0, gradient, jnp.zeros_like(gradient)).reshape(
+            geometry.out_height, geometry.out_width, -1
+        )
         (of_image,) = jax.vjp(lambda image: plain(image, weight, stride), image)[1](slopes)
         return of_image, of_weight.reshape(weight.shape), of_bias
-    grid = (stride * stride, pl.cdiv(-(-form.height // stride) * -(-form.width // stride), PLACES))
+    grid = (stride * stride, pl.cdiv(-(-geometry.height // stride) * -(-geometry.width // stride), PLACES))
     shape = jax.ShapeDtypeStruct((image.size,), image.dtype)
-    of_image = _call(partial(_image_kernel, form), grid, shape, pl.no_block_spec)(flat, out, gradient)
+    of_image = _call(partial(_image_kernel, geometry), grid, shape, pl.no_block_spec)(flat, out, gradient)
     return of_image.reshape(image.shape), of_weight.reshape(weight.shape), of_bias
 
 

@@ -19,7 +19,7 @@ from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork
 from multihorizon.agents.optimisers import Adam, RmsProp
 from multihorizon.discounting import Horizons
 from multihorizon.errors import InputError, at_least
-from multihorizon.training.iterations import Schedule
+from multihorizon.training.schedule import Schedule
 
 
 @dataclass(frozen=True)

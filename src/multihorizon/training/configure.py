@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from multihorizon.agents.config import AgentConfig
+from multihorizon.agents.learner import Learner
 from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, Torso, as_torso
 from multihorizon.errors import InputError, at_least
 from multihorizon.training.configuration import Configuration
-from multihorizon.training.device_loop import DeviceTrainer
-from multihorizon.training.host_loop import HostTrainer
-from multihorizon.training.iterations import Schedule
-from multihorizon.training.judged import JudgedElsewhere
-from multihorizon.training.worlds import World, world
+from multihorizon.training.device_collector import DeviceCollector
+from multihorizon.training.evaluation import DeviceEvaluator
+from multihorizon.training.host_collector import HostCollector
+from multihorizon.training.host_evaluation import HostEvaluator
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.trainer import Collector, Evaluator, Trainer
+from multihorizon.training.worlds import World, stored_world, world
 
 
 def configured(
@@ -70,9 +72,6 @@ def configured(
     )
 
 
-Trainers = DeviceTrainer | HostTrainer | JudgedElsewhere
-
-
 def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
     """Returns what a configuration stores of a network: its settings, or the name of one of the user's."""
     if isinstance(network, ConvTorso | MlpTorso | OwnNetwork):
@@ -81,7 +80,7 @@ def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
     return OwnNetwork(getattr(network, "__name__", type(network).__name__))
 
 
-def trainer_of(configuration: Configuration, env: Any = None, network: Any = None, eval_env: Any = None) -> Trainers:
+def trainer_of(configuration: Configuration, env: Any = None, network: Any = None, eval_env: Any = None) -> Trainer:
     """Returns a trainer.
 
     Args:
@@ -90,39 +89,44 @@ def trainer_of(configuration: Configuration, env: Any = None, network: Any = Non
         network: The network, where it is the user's own.
         eval_env: Another environment to evaluate in, with the same observations and actions.
     """
-    chosen = world(configuration.environment if env is None else env)
+    chosen = stored_world(configuration.environment) if env is None else world(env)
+    evaluated_in = chosen.for_evaluation() if eval_env is None else world(eval_env)
     torso = configuration.torso if network is None else as_torso(network)
-    judge = chosen.judged_in if eval_env is None else world(eval_env)
-    if judge is None:
-        return _trainer(configuration, chosen, torso, configuration.schedule)
-    elsewhere = replace(chosen, on_device=judge) if not isinstance(judge, World) else judge
-    training = _trainer(configuration, chosen, torso, replace(configuration.schedule, evaluation_steps=0))
-    evaluation = _trainer(configuration, elsewhere, torso, configuration.schedule)
-    mine, others = ((t.learner.actions, t.learner.observation_shape) for t in (training, evaluation))
-    if mine != others:
-        raise InputError(
-            f"eval_env must have the {mine[0]} actions and observations {list(mine[1])} of the training environment, "
-            f"but has {others[0]} and {list(others[1])}"
-        )
-    return JudgedElsewhere(training, evaluation, configuration.schedule)
+    collector = _collector(configuration, chosen, torso)
+    learner = collector.core.learner
+    if evaluated_in is not chosen:
+        mine, others = (learner.observation_shape, learner.actions), evaluated_in.spaces()
+        if mine != others:
+            raise InputError(
+                f"eval_env must have the {mine[1]} actions and observations {list(mine[0])} of the training "
+                f"environment, but has {others[1]} and {list(others[0])}"
+            )
+    return Trainer(collector, configuration.schedule, _evaluator(configuration, evaluated_in, learner))
 
 
-def _trainer(configuration: Configuration, chosen: World, torso: Torso, schedule: Schedule) -> Any:
-    counts = (configuration.seeds, configuration.environments, configuration.evaluation_environments)
+def _collector(configuration: Configuration, chosen: World, torso: Torso) -> Collector:
+    agent, schedule = configuration.agent, configuration.schedule
+    counts = (configuration.seeds, configuration.environments)
     if chosen.on_device:
-        return DeviceTrainer(configuration.agent, chosen.on_device(), torso, schedule, *counts)
-    if chosen.on_host:
-        whole_every = 1 if configuration.checkpoint_minutes == 0 else None  # for a checkpoint after every iteration
-        return HostTrainer(configuration.agent, chosen.on_host, torso, schedule, *counts, whole_every=whole_every)
-    raise InputError(f"{chosen.name} has no way to be made")
+        return DeviceCollector(agent, chosen.on_device(), torso, schedule, *counts)
+    assert chosen.on_host is not None
+    whole_every = 1 if configuration.checkpoint_minutes == 0 else None  # for a checkpoint after every iteration
+    return HostCollector(agent, chosen.on_host, torso, schedule, *counts, whole_every=whole_every)
+
+
+def _evaluator(configuration: Configuration, chosen: World, learner: Learner) -> Evaluator:
+    num_envs = configuration.evaluation_environments
+    if chosen.on_device:
+        return DeviceEvaluator(learner, chosen.on_device(), num_envs)
+    assert chosen.on_host is not None
+    return HostEvaluator(learner, chosen.on_host, configuration.seeds, num_envs)
 
 
 @contextmanager
-def made(configuration: Configuration, **given: Any) -> Iterator[Trainers]:
+def made(configuration: Configuration, **given: Any) -> Iterator[Trainer]:
     """Holds a trainer open; `given` is as in `trainer_of`."""
     trainer = trainer_of(configuration, **given)
     try:
         yield trainer
     finally:
-        if not isinstance(trainer, DeviceTrainer):
-            trainer.close()
+        trainer.close()

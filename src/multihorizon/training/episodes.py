@@ -14,12 +14,11 @@ from scipy import stats
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs.vector import VectorEnvironment
 from multihorizon.errors import InputError, at_least
-from multihorizon.training.evaluation import play_episodes
+from multihorizon.training.evaluation import MOST_STEPS, play_episodes
 from multihorizon.training.policy import Policy, check_environment
-from multihorizon.training.streams import follow
-from multihorizon.training.worlds import World, world
+from multihorizon.training.state import follow
+from multihorizon.training.worlds import World, stored_world, world
 
-MOST_STEPS = 27_000  # of an episode; one that is not over then counts as it stands
 MOST_AT_ONCE = 32  # environments on the host
 HAZARD = 0x68617A  # sets the draws of hazard apart from all others of a seed
 
@@ -100,7 +99,7 @@ def evaluate(
     at_least("max_steps", max_steps, 1)
     if hazard is not None and not isinstance(hazard, Prior):
         raise InputError(f"hazard must be a prior, such as mh.hazard.Exponential(0.01), got {hazard!r}")
-    chosen = world(policy.environment if env is None else env)
+    chosen = stored_world(policy.environment) if env is None else world(env)
     check_environment(chosen, policy.observation_shape, policy.num_actions)
     epsilon = policy.agent.epsilon.evaluation if epsilon is None else epsilon
     if not 0 <= epsilon <= 1:
@@ -115,7 +114,7 @@ def _on_device(
 ) -> Returns:
     environment = chosen.make_for_evaluation(hazard)
     play = jax.jit(
-        partial(play_episodes, policy._learner, environment, streams=episodes, most_steps=max_steps, epsilon=epsilon)
+        partial(play_episodes, policy._learner, environment, num_envs=episodes, most_steps=max_steps, epsilon=epsilon)
     )
     played = play(parameters=policy.parameters, key=jax.random.key(seed))
     return Returns(np.asarray(played.returns, float), np.asarray(played.lengths))

@@ -1,23 +1,74 @@
-"""What an agent earns with its weights frozen, in environments that live on the device."""
+"""Evaluation with frozen weights: one rule for which episodes count, and the evaluator for environments on the device.
+
+Episodes begin in every environment until so many steps were played in all of them, and those that began are finished.
+An episode that is not over after `most_steps` counts as it stands, and its environment rests.
+"""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from multihorizon.agents.learner import Learner
 from multihorizon.envs.environment import Environment
-from multihorizon.training.streams import Episodes, Stream, play, start_stream
+from multihorizon.errors import at_least
+from multihorizon.training.compiling import compiled
+from multihorizon.training.device_collector import step_and_reset
+from multihorizon.training.state import Episodes, act_all
+from multihorizon.training.trainer import Iteration, Report
+
+MOST_STEPS = 27_000
+
+
+class Evaluation(NamedTuple):
+    """Environments [N] in which episodes are evaluated."""
+
+    active: Bool[Array, " N"]
+    returns: Float[Array, " N"]  # of the present episodes so far
+    lengths: Int[Array, " N"]
+    episodes: Episodes  # [N]
+
+    @staticmethod
+    def begin(num_envs: int) -> "Evaluation":
+        episodes = Episodes.empty(num_envs)
+        return Evaluation(jnp.ones(num_envs, bool), episodes.returns, episodes.lengths, episodes)
+
+    def add(
+        self,
+        rewards: Float[Array, " N"],
+        over: Bool[Array, " N"],
+        played: Int[Array, ""],
+        steps: Int[Array, ""] | int,
+        most_steps: int,
+    ) -> "tuple[Evaluation, Int[Array, '']]":
+        """Counts one step of every environment.
+
+        Args:
+            rewards: What the step paid.
+            over: Whether it ended the episode.
+            played: Steps that were played before, in all active environments.
+            steps: New episodes begin until so many were played.
+            most_steps: The length at which an episode counts as it stands.
+
+        Returns:
+            The evaluation after the step, and the steps that were played by then.
+        """
+        played = played + self.active.sum()
+        returns, lengths = self.returns + rewards, self.lengths + 1
+        is_cut = ~over & (lengths >= most_steps)
+        episodes = self.episodes.add(self.active & (over | is_cut), returns, lengths)
+        active = self.active & ~(is_cut | (over & (played >= steps)))
+        return Evaluation(active, jnp.where(over, 0.0, returns), jnp.where(over, 0, lengths), episodes), played
 
 
 class _Playing(NamedTuple):
-    streams: Stream  # [N]
-    active: Bool[Array, " N"]
-    episodes: Episodes  # [N]
-    steps: Int[Array, ""]
-    key: Key[Array, ""]
+    states: Any
+    observations: Array
+    evaluation: Evaluation
+    played: Int[Array, ""]
+    turn: Int[Array, ""]
 
 
 def play_episodes(
@@ -25,36 +76,53 @@ def play_episodes(
     environment: Environment,
     parameters: PyTree[Array],
     key: Key[Array, ""],
-    streams: int,
+    num_envs: int,
     most_steps: int,
     epsilon: float,
     steps: int | Int[Array, ""] = 0,
 ) -> Episodes:
-    """Episodes [N] begin in every stream until `steps` were played in all of them, and those that began are finished:
-    with 0, one in each. One that is not over after `most_steps` counts as it stands, and its stream rests.
+    """Plays episodes in environments [N] on the device; with `steps` = 0, one in each.
 
     Pure: jit it, and vmap it over seeds' parameters and keys.
     """
-    start_key, key = jax.random.split(key)
-    started = jax.vmap(partial(start_stream, environment))(jax.random.split(start_key, streams))
-    none = jnp.zeros(streams, jnp.int32)
-    playing = _Playing(started, jnp.ones(streams, bool), Episodes(none, jnp.zeros(streams), none), none[0], key)
+    reset_key, act_key, step_key = jax.random.split(key, 3)
+    states, observations = jax.vmap(environment.reset)(jax.random.split(reset_key, num_envs))
+    none = jnp.zeros((), jnp.int32)
 
     def step(now: _Playing) -> _Playing:
-        key, act_key, world_key = jax.random.split(now.key, 3)
-        following, played = play(
-            learner, environment, parameters, now.streams, act_key, world_key, jnp.asarray(epsilon)
-        )
-        total = now.steps + now.active.sum()
-        cut = (following.length >= most_steps) & ~following.first
-        standing = Episodes(cut.astype(jnp.int32), jnp.where(cut, following.return_, 0.0), following.length * cut)
-        episodes = jax.tree.map(
-            lambda so_far, new, left: so_far + jnp.where(now.active, new + left, 0),
-            now.episodes,
-            played.episodes,
-            standing,
-        )
-        rests = cut | ((played.episodes.ended > 0) & (total >= steps))
-        return _Playing(following, now.active & ~rests, episodes, total, key)
+        act_key_, step_key_ = (jax.random.fold_in(key, now.turn) for key in (act_key, step_key))
+        actions = act_all(learner, parameters, act_key_, now.observations, jnp.asarray(epsilon))
+        keys = jax.random.split(step_key_, num_envs)
+        states, result, observations = jax.vmap(partial(step_and_reset, environment))(keys, now.states, actions)
+        over = result.terminated | result.truncated
+        evaluation, played = now.evaluation.add(result.reward, over, now.played, steps, most_steps)
+        return _Playing(states, observations, evaluation, played, now.turn + 1)
 
-    return jax.lax.while_loop(lambda now: jnp.any(now.active), step, playing).episodes
+    playing = _Playing(states, observations, Evaluation.begin(num_envs), none, none)
+    return jax.lax.while_loop(lambda now: jnp.any(now.evaluation.active), step, playing).evaluation.episodes
+
+
+class DeviceEvaluator:
+    """Evaluates several seeds in environments on the device."""
+
+    def __init__(self, learner: Learner, environment: Environment, num_envs: int = 10) -> None:
+        self._learner, self._environment = learner, environment
+        self._num_envs = at_least("the number of evaluation environments", num_envs, 1)
+        self._evaluate = compiled(jax.vmap(self._evaluate_one, (0, 0, None, None)))
+
+    def evaluate(
+        self, parameters: PyTree[Array], keys: Key[Array, " S"], iteration: Iteration, steps: int, report: Report
+    ) -> Episodes:
+        return self._evaluate(parameters, keys, jnp.asarray(iteration.number), jnp.asarray(steps))
+
+    def _evaluate_one(
+        self, parameters: PyTree[Array], key: Key[Array, ""], iteration: Int[Array, ""], steps: Int[Array, ""]
+    ) -> Episodes:
+        key = jax.random.fold_in(key, iteration)
+        epsilon = self._learner.agent.epsilon.evaluation
+        return play_episodes(
+            self._learner, self._environment, parameters, key, self._num_envs, MOST_STEPS, epsilon, steps
+        ).sum()
+
+    def close(self) -> None:
+        """Does nothing: environments on the device hold no resources."""

@@ -16,7 +16,7 @@ FACTOR = 3  # a mean loss this many times an untrained network's is divergence
 LEAST_UPDATES = 100  # fewer updates say little about the mean
 
 
-class Diverged(InputError):
+class DivergenceError(InputError):
     """Training went wrong. `parameters` are the last weights that passed the check."""
 
     def __init__(self, problem: str, parameters: PyTree[Array]) -> None:
@@ -44,14 +44,14 @@ class Guard:
         self._good = good_copy(training.learner.parameters)
 
     def check(self, training: Any) -> None:
-        """Raises `Diverged`, or remembers the present weights as good."""
+        """Raises `DivergenceError`, or remembers the present weights as good."""
         tally = training.tally
         bad = np.asarray(tally.bad)
         if np.any(bad >= 0):
-            raise Diverged(f"the loss is not finite at update {bad[bad >= 0].min()}", self._good)
+            raise DivergenceError(f"the loss is not finite at update {bad[bad >= 0].min()}", self._good)
         first, updates = int(np.max(tally.first)), int(np.max(tally.updates))
         if not _finite(training.learner.parameters):
-            raise Diverged(f"weights are not finite at update {first + updates - 1}", self._good)
+            raise DivergenceError(f"weights are not finite at update {first + updates - 1}", self._good)
         if updates - self._updates >= LEAST_UPDATES:
             losses = np.asarray(tally.losses, float)
             means = (losses - self._losses) / (updates - self._updates)  # [S H]
@@ -68,7 +68,7 @@ class Guard:
         untrained = np.maximum(self._loss.untrained(largest_returns), self._opening)
         if np.any(means > FACTOR * untrained):
             seed, head = np.unravel_index(np.argmax(means / untrained), means.shape)
-            raise Diverged(
+            raise DivergenceError(
                 f"training has diverged: the mean loss of updates {first:,} to {last - 1:,} is {means[seed, head]:.3g} "
                 f"(γ = {self._gammas[head]:.4g}), where an untrained network's is at most {untrained[seed, head]:.3g}",
                 self._good,

@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 
 from multihorizon.errors import InputError
-from multihorizon.training.iterations import Trainer
+from multihorizon.training.trainer import Trainer
 
 
 def needed_bytes(trainer: Trainer) -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """A trained agent with its weights frozen: it values observations, acts, and can be saved and loaded."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from multihorizon.agents.acting import Acting, acting_weights
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner, Parameters
 from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, as_torso
-from multihorizon.discounting import Discount, Horizons
+from multihorizon.discounting import Discount, FitMethod, Horizons, reweight
+from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError, at_least
 from multihorizon.files import atomically, write_json
 from multihorizon.training.configuration import plain, restored
@@ -58,6 +60,33 @@ class Policy:
     def discount(self) -> Discount:
         """The discount d(t) that the agent acts by: the weighted sum of its horizons."""
         return self.horizons.discount
+
+    def with_discount(
+        self,
+        discount: Discount | Prior | Callable[[float], float],
+        *,
+        t_max: int = 1000,
+        method: FitMethod = FitMethod.MINIMAX,
+        tolerance: float = 0.05,
+    ) -> "Policy":
+        """Returns the same agent with another time preference: the same heads, weighted to express another discount.
+
+        No training is needed, because each head was learned on its own. `policy.discount` is the discount that the new
+        weights reach; `multihorizon.reweight` states its error.
+
+        Args:
+            discount: What to act by: a `Discount`, such as `mh.discount.hyperbolic(0.1)` or `mh.discount.deadline(50)`,
+                a prior over hazard, or a function of t.
+            t_max: The last step over which the error is measured; give the length of an episode.
+            method: Which weights are best.
+            tolerance: The largest error that is accepted, as a share of d(0).
+
+        Raises:
+            InputError: The heads cannot express the discount within the tolerance. The message says how many heads, or
+                which largest γ, would.
+        """
+        found = reweight(self.agent.horizons, discount, t_max=t_max, method=method, tolerance=tolerance)
+        return replace(self, agent=self.agent.with_settings(horizons=found.horizons, acting=Acting.WEIGHTED))
 
     def q_values(self, obs: ArrayLike) -> Float[np.ndarray, "*B H A"]:
         """Returns Q of every horizon and action.

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from multihorizon.training.configuration import Configuration
-from multihorizon.training.iterations import Outcome, Report
+from multihorizon.training.trainer import IterationMetrics, Report
 
 
 class Hooks(NamedTuple):
     """What a run calls while it trains."""
 
     report: Report  # about once a second
-    finished: Callable[[Outcome], None]  # after every iteration
+    finished: Callable[[IterationMetrics], None]  # after every iteration
     warn: Callable[[str], None]
 
 
@@ -28,26 +28,26 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True)
-class Silent:
+class NoProgress:
     """Shows warnings alone, on stderr."""
 
     @contextmanager
     def watch(self, trainer: Any, configuration: Configuration, frames_per_step: int, where: str) -> Iterator[Hooks]:
         del trainer, configuration, frames_per_step, where
-        yield Hooks(lambda progress: None, lambda outcome: None, warn)
+        yield NO_HOOKS
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedProgress:
     """Prints a line for each iteration."""
 
     @contextmanager
     def watch(self, trainer: Any, configuration: Configuration, frames_per_step: int, where: str) -> Iterator[Hooks]:
         del frames_per_step
-        agent, steps = configuration.agent.name, configuration.schedule.iterations * trainer.cycles * trainer.pace.steps
+        agent, steps = configuration.agent.name, configuration.schedule.iterations * trainer.iteration_steps
         print(f"{agent} in {configuration.environment}, {where}; compiling ...", flush=True)
 
-        def finished(outcome: Outcome) -> None:
+        def finished(outcome: IterationMetrics) -> None:
             known = [r for r in outcome.evaluation_returns + outcome.returns if r is not None]
             earned = f"{known[0]:.4g}" if known else "no episode ended"
             print(f"step {outcome.step:,} of {steps:,}: return {earned}, {outcome.seconds:.1f} s", flush=True)
@@ -57,3 +57,6 @@ class Printed:
 
 def warn(message: str) -> None:
     print(f"multihorizon: {message}", file=sys.stderr)
+
+
+NO_HOOKS = Hooks(lambda progress: None, lambda metrics: None, warn)

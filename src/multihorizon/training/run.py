@@ -13,10 +13,10 @@ from multihorizon.errors import InputError
 from multihorizon.files import writable_folder
 from multihorizon.training.checkpoint import Checkpoints
 from multihorizon.training.configuration import Configuration
-from multihorizon.training.guard import Diverged, good_copy
-from multihorizon.training.iterations import Outcome, Report, Trainer
+from multihorizon.training.guard import DivergenceError, good_copy
 from multihorizon.training.metrics import rows_of
 from multihorizon.training.records import CHECKPOINTS, LATEST, Records, read_metrics
+from multihorizon.training.trainer import IterationMetrics, Report, Trainer
 
 Warn = Callable[[str], None]
 Callback = Callable[[list[dict[str, Any]]], bool | None]
@@ -26,7 +26,7 @@ DISCOUNT_TIMES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)
 
 def iterations(
     trainer: Trainer, seed: int, report: Report = lambda progress: None, state: Any = None, first: int = 0
-) -> Iterator[tuple[Any, Outcome]]:
+) -> Iterator[tuple[Any, IterationMetrics]]:
     """Training as an iterator of states and outcomes; a state is given up when the next is asked for."""
     least = trainer.agent.warm_up_steps
     asked = trainer.schedule.iterations * trainer.schedule.training_steps
@@ -42,7 +42,7 @@ def train(
     trainer: Trainer,
     seed: int,
     report: Report = lambda progress: None,
-    finished: Callable[[Outcome], None] = lambda outcome: None,
+    finished: Callable[[IterationMetrics], None] = lambda outcome: None,
 ) -> Any:
     """All iterations, without a record; the last state."""
     for state, outcome in iterations(trainer, seed, report):
@@ -56,7 +56,7 @@ def record(
     configuration: Configuration,
     records: Records,
     report: Report,
-    finished: Callable[[Outcome], None],
+    finished: Callable[[IterationMetrics], None],
     warn: Warn,
     callback: Callback | None = None,
 ) -> bool:
@@ -110,7 +110,7 @@ def record(
             checkpoints.save(last, done)
             checkpointed = done
         raise KeyboardInterrupt(where_to_resume(folder, checkpointed)) from None
-    except Diverged as problem:
+    except DivergenceError as problem:
         kept = records.weights(problem.parameters, "-last-good")
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
     if finishes:

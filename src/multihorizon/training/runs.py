@@ -22,7 +22,7 @@ from multihorizon.training.loggers import Logger
 from multihorizon.training.metrics import rows_of
 from multihorizon.training.policy import CONFIGURATION as POLICY
 from multihorizon.training.policy import Policy, load_policy
-from multihorizon.training.progress import Silent, Watcher
+from multihorizon.training.progress import NoProgress, Watcher
 from multihorizon.training.records import (
     CONFIGURATION,
     Own,
@@ -107,7 +107,7 @@ class Run:
         steps: int | None = None,
         callback: Callback | None = None,
         loggers: Sequence[Logger] | None = None,
-        watcher: Watcher = Silent(),
+        watcher: Watcher = NoProgress(),
         **changes: Any,
     ) -> "Run":
         """Trains what is left of the run, from its newest checkpoint.
@@ -162,7 +162,7 @@ def check_hooks(callback: Any, loggers: Any, watcher: Any) -> None:
         if isinstance(logger, type) or not isinstance(logger, Logger):
             raise InputError(f"a logger must have the methods begin, log and close, got {logger!r}")
     if isinstance(watcher, type) or not isinstance(watcher, Watcher):
-        raise InputError(f"watcher must be mh.Printed() or mh.Silent(), got {watcher!r}")
+        raise InputError(f"watcher must be mh.PrintedProgress() or mh.NoProgress(), got {watcher!r}")
 
 
 MAY_CHANGE = ("checkpoint_minutes", "checkpoint_replay", "evaluation_steps", "num_evaluation_envs", "weights_every")
@@ -205,7 +205,7 @@ def train(
     evaluation_steps: int | None = None,
     checkpoint_minutes: float = 10.0,
     checkpoint_replay: bool = True,
-    watcher: Watcher = Silent(),
+    watcher: Watcher = NoProgress(),
 ) -> Run:
     """Trains an agent in an environment.
 
@@ -232,7 +232,7 @@ def train(
         evaluation_steps: Evaluation steps of one iteration; 0 for none.
         checkpoint_minutes: Least time between two checkpoints; 0 for one after every iteration.
         checkpoint_replay: Whether checkpoints hold the replay buffer.
-        watcher: Shows progress; `mh.Printed()` prints a line for each iteration.
+        watcher: Shows progress; `mh.PrintedProgress()` prints a line for each iteration.
 
     Returns:
         The run, trained to its end unless the callback stopped it.

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, Shaped, UInt8
 from multihorizon.envs.environment import Environment
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.training.policy import Policy
-from multihorizon.training.streams import follow
+from multihorizon.training.state import follow
 from multihorizon.training.worlds import World
 
 FRAMES_PER_SECOND = 15

@@ -19,7 +19,7 @@ from multihorizon.envs.hazard import Hazard
 from multihorizon.envs.pathworld import Pathworld
 from multihorizon.envs.vector import VectorEnvironment
 from multihorizon.errors import InputError, at_least, one_of
-from multihorizon.training.iterations import Schedule
+from multihorizon.training.schedule import Schedule
 
 OWN = "own/"  # begins the name of an environment that the user hands in
 
@@ -54,6 +54,10 @@ class World:
         one = self.on_host(1)
         one.close()
         return (*one.frame_shape[:-1], one.frame_shape[-1] * one.stack), one.actions
+
+    def for_evaluation(self) -> "World":
+        """Returns the world to evaluate in, which may be another than the one to train in."""
+        return self if self.judged_in is None else replace(self, on_device=self.judged_in, judged_in=None)
 
     def make_for_evaluation(self, hazard: Prior | None = None) -> Environment:
         """Makes an environment of the device to evaluate in: under `hazard`, or else as the name says."""
@@ -178,6 +182,28 @@ def world(env: Any) -> World:
     return own
 
 
+def stored_world(name: str) -> World:
+    """Returns the environment that a stored run or policy names, and imports no module that it names.
+
+    Gymnasium imports a module for an id such as `module:Name-v0`. A folder from a stranger could so run any code. Such
+    an id is used only where the user has registered it already, in Python or by `trust`.
+
+    Raises:
+        InputError: The id names a module, and is not registered.
+    """
+    module, colon, registered = name.removeprefix("gym/").partition(":")
+    if not colon:
+        return world(name)
+    import gymnasium
+
+    if registered not in gymnasium.registry:
+        raise InputError(
+            f"the environment {registered} would import the Python module {module}, which may run any code; where you "
+            "trust it, pass trust=True, or hand the environment in with env="
+        )
+    return replace(world(f"gym/{registered}"), name=name)
+
+
 JAX_INTERFACE = ("actions", "observation_shape", "observation_dtype", "reset", "step")
 ALLOWED = "allowed: a name, a Gymnasium environment or a function that makes one, or a JAX environment"
 
@@ -257,6 +283,7 @@ def _gymnasium(name: str, make: Any, drawn: Any = None) -> World:
 
     one = Gymnasium(make, 1)
     shape = one.frame_shape
+    one.check_observation()
     one.close()
     return World(
         name,

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -14,11 +13,13 @@ from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import FINAL, TERMINATED, TRUNCATED
 from multihorizon.envs.foraging import Foraging
 from multihorizon.training import memory
-from multihorizon.training.device_loop import DeviceTrainer
-from multihorizon.training.evaluation import play_episodes
-from multihorizon.training.guard import Diverged
-from multihorizon.training.iterations import Outcome, Schedule
+from multihorizon.training.device_collector import DeviceCollector
+from multihorizon.training.evaluation import DeviceEvaluator, play_episodes
+from multihorizon.training.guard import DivergenceError
 from multihorizon.training.run import train
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.state import TrainingState
+from multihorizon.training.trainer import Iteration, IterationMetrics, Trainer
 from multihorizon.training.worlds import world
 
 FIELD = Foraging("1S...9", most_steps=12)
@@ -31,12 +32,13 @@ def small(name: str, **settings: object) -> AgentConfig:
 
 def trainer_of(
     agent: AgentConfig, seeds: int = 1, environments: int = 4, steps: int = 1_000, iterations: int = 1
-) -> DeviceTrainer:
+) -> Trainer:
     schedule = Schedule(iterations, steps, 0)
-    return DeviceTrainer(agent, FIELD.environment(), world("foraging").torso, schedule, seeds, environments)
+    torso = world("foraging").torso
+    return Trainer(DeviceCollector(agent, FIELD.environment(), torso, schedule, seeds, environments), schedule)
 
 
-def after(trainer: DeviceTrainer, seed: int) -> tuple[Any, Outcome]:
+def after(trainer: Trainer, seed: int) -> tuple[TrainingState, IterationMetrics]:
     return trainer.iterate(trainer.init(seed), 0, seed, lambda progress: None)
 
 
@@ -57,7 +59,7 @@ def test_seeds_side_by_side_equal_single_runs() -> None:
 def test_each_seed_is_its_own_from_the_first_step() -> None:
     training = trainer_of(small("rainbow"), seeds=3).init(0)
     weights = np.asarray(training.learner.parameters["heads.weight"])
-    keys = np.asarray(jax.random.key_data(training.key))
+    keys = np.asarray(jax.random.key_data(training.keys.acting))
     for a, b in ((0, 1), (0, 2), (1, 2)):
         assert not np.allclose(weights[a], weights[b])
         assert not np.array_equal(keys[a], keys[b])
@@ -121,7 +123,7 @@ def test_rewards_are_clipped_in_training_alone() -> None:
 
 
 def test_a_loss_that_is_not_finite_stops_training() -> None:
-    with pytest.raises(Diverged, match=r"not finite at update \d+") as caught:
+    with pytest.raises(DivergenceError, match=r"not finite at update \d+") as caught:
         train(trainer_of(small("dqn", optimiser=Adam(1e30, 1e-8)), steps=2_000), 0)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 
@@ -129,7 +131,7 @@ def test_a_loss_that_is_not_finite_stops_training() -> None:
 def test_episodes_are_played_with_frozen_weights() -> None:
     trainer = trainer_of(small("dqn"))
     parameters = jax.tree.map(lambda x: x[0], trainer.init(3).learner.parameters)
-    play = partial(play_episodes, trainer.learner, trainer.environment, parameters, jax.random.key(0))
+    play = partial(play_episodes, trainer.learner, FIELD.environment(), parameters, jax.random.key(0))
     played = play(50, 100, 1.0)
     np.testing.assert_array_equal(played.ended, 1)
     assert set(np.asarray(played.returns).tolist()) <= {0.0, 1.0, 9.0}
@@ -138,7 +140,9 @@ def test_episodes_are_played_with_frozen_weights() -> None:
     assert 400 <= int(longer.lengths.sum()) < 400 + 5 * 12
     cut = play(50, 3, 1.0)
     assert int(cut.lengths.max()) == 3
-    evaluated = trainer.evaluate(trainer.init(3).learner.parameters, 0, 0, 1)
+    state, iteration = trainer.init(3), Iteration(0, 3, 0, 0, 400, True)
+    evaluator = DeviceEvaluator(trainer.learner, FIELD.environment(), 10)
+    evaluated = evaluator.evaluate(state.learner.parameters, state.keys.evaluation, iteration, 1, lambda progress: None)
     np.testing.assert_array_equal(evaluated.ended, [10])  # one in each environment, of which there are ten
 
 

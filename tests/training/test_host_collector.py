@@ -1,4 +1,4 @@
-"""Training in environments on the host: what is stored, when updates come, seeds side by side, evaluation."""
+"""Training in environments on the host: what is stored, when updates come, seeds side by side."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,57 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scripted import ACTIONS, Scripted
+from scripted import ACTIONS, Long, Scripted, after, host_collector, small, trainer_of
 
-from multihorizon.agents.config import AgentConfig
-from multihorizon.agents.networks import MlpTorso
 from multihorizon.agents.optimisers import Adam
-from multihorizon.agents.presets import preset
-from multihorizon.agents.replay import FINAL, GOES_ON, TERMINATED, TRUNCATED
-from multihorizon.training import host_loop, turns
+from multihorizon.agents.replay import CONTINUES, FINAL, INTERRUPTED, TERMINATED, TRUNCATED
+from multihorizon.training import host_environments
+from multihorizon.training import trainer as trainers
 from multihorizon.training.compiling import IN_ONE_GRAPH
-from multihorizon.training.host_loop import HostTrainer, usual_groups
-from multihorizon.training.iterations import Outcome, Progress, Schedule
-from multihorizon.training.worlds import world
-
-TORSO = MlpTorso((16,))
-
-
-def small(name: str = "dqn", **settings: Any) -> AgentConfig:
-    classic = world("foraging").adapt(preset(name))
-    return replace(classic, **({"replay_capacity": 1_200, "warm_up_steps": 120} | settings))
-
-
-class Long(Scripted):
-    """As far as is known its episodes might be so long."""
-
-    most_steps = 250
-
-
-def trainer_of(
-    agent: AgentConfig,
-    environments: int = 4,
-    steps: int = 400,
-    iterations: int = 1,
-    seeds: int = 1,
-    evaluation: int = 0,
-    make: type[Scripted] = Scripted,
-    evaluation_environments: int = 3,
-) -> HostTrainer:
-    schedule = Schedule(iterations, steps, evaluation)
-    return HostTrainer(agent, make, TORSO, schedule, seeds, environments, evaluation_environments, small_groups)
-
-
-def small_groups(environments: int) -> int:
-    """One, two or four of them."""
-    return 1 if environments % 2 else 2 if environments % 8 else 4
-
-
-def after(trainer: HostTrainer, seed: int = 0, iterations: int = 1) -> tuple[Any, Outcome]:
-    training = trainer.init(seed)
-    for iteration in range(iterations):
-        training, outcome = trainer.iterate(training, iteration, seed, lambda progress: None)
-    return training, outcome
+from multihorizon.training.host_environments import usual_groups
+from multihorizon.training.schedule import Schedule
+from multihorizon.training.trainer import Progress
 
 
 @pytest.mark.parametrize(("environments", "iterations"), [(1, 1), (3, 1), (4, 1), (4, 2), (8, 1)])
@@ -80,9 +39,9 @@ def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> No
         assert frames[0, 2] == 0
         for t in range(1, len(at)):
             (seed, episode, time, _), now = frames[t - 1], frames[t]
-            if ends[t - 1] in (GOES_ON, TRUNCATED):
+            if ends[t - 1] in (CONTINUES, TRUNCATED, INTERRUPTED):
                 assert now.tolist() == [seed, episode, time + 1, 1]
-                assert (ends[t] == FINAL) == (ends[t - 1] == TRUNCATED)
+                assert (ends[t] == FINAL) == (ends[t - 1] != CONTINUES)
             else:
                 assert now[2] == 0
                 assert ages[t] == 0
@@ -102,18 +61,18 @@ def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> No
 def test_an_iteration_is_as_long_whatever_the_groups() -> None:
     """Whole rounds of all environments, in which every group has as many turns."""
     for groups in (1, 2, 3, 4):
-        trainer = HostTrainer(small(), Scripted, TORSO, Schedule(3, 5, 0), 1, 12, 12, groups=lambda _, n=groups: n)
+        collector = host_collector(small(), 12, steps=5, iterations=3, groups=lambda _, n=groups: n)
+        trainer = trainers.Trainer(collector, Schedule(3, 5, 0))
         after(trainer, iterations=3)
-        assert trainer.cycles * trainer.pace.steps == 12
-        assert [len(trainer.world(0, group).received) for group in range(groups)] == [3] * groups
-    for environments, evaluation in ((5, 4), (4, 5)):
-        with pytest.raises(ValueError, match="5 environments cannot step in 2 groups"):
-            HostTrainer(small(), Scripted, TORSO, Schedule(1, 400, 0), 1, environments, evaluation, groups=lambda _: 2)
+        assert trainer.iteration_steps == 12
+        assert [len(collector.environments.group(group).received) for group in range(groups)] == [3] * groups
+    with pytest.raises(ValueError, match="5 environments cannot step in 2 groups"):
+        host_collector(small(), 5, groups=lambda _: 2)
 
 
 def test_an_iteration_after_an_interrupt_starts_new_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environments of the one that was interrupted have moved on, and cannot go back."""
-    monkeypatch.setattr(host_loop, "SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr(trainers, "SECONDS_BETWEEN_REPORTS", 0.0)
     trainer = trainer_of(small(), environments=8, steps=80, iterations=4, make=Long)
     training, _ = after(trainer)
     assert trainer.whole_every > 2
@@ -121,13 +80,14 @@ def test_an_iteration_after_an_interrupt_starts_new_episodes(monkeypatch: pytest
     with pytest.raises(KeyboardInterrupt):
         trainer.iterate(training, 1, 0, interrupt)
     resets = []
-    for group in range(trainer.groups):
-        environments = trainer.world(host_loop.TRAINING, group)
+    groups = trainer.collector.environments.groups
+    for group in range(groups):
+        environments = trainer.collector.environments.group(group)
         monkeypatch.setattr(
             environments, "reset", lambda seeds, real=environments.reset: resets.append(1) or real(seeds)
         )
     trainer.iterate(kept, 1, 0, lambda progress: None)
-    assert len(resets) == trainer.groups
+    assert len(resets) == groups
 
 
 def interrupt(progress: Progress) -> None:
@@ -136,7 +96,7 @@ def interrupt(progress: Progress) -> None:
 
 def test_groups_are_of_one_size_and_worth_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert usual_groups(160) == 1  # beside a CPU that learns
-    monkeypatch.setattr(host_loop.jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(host_environments.jax, "default_backend", lambda: "gpu")
     usual = {environments: usual_groups(environments) for environments in (1, 2, 7, 40, 80, 120, 122, 123, 160, 5_000)}
     assert usual == {1: 1, 2: 2, 7: 1, 40: 2, 80: 2, 120: 3, 122: 2, 123: 3, 160: 4, 5_000: 4}
 
@@ -162,7 +122,7 @@ def test_rewards_belong_to_the_actions_that_earned_them() -> None:
     trainer = trainer_of(small(clip_rewards=False), environments=6, steps=360)
     training, _ = after(trainer)
     replay = jax.tree.map(lambda x: np.asarray(x[0]), training.replay)
-    sent = np.concatenate([trainer.world(0, group).received for group in range(2)], axis=1)  # [T N]
+    sent = np.concatenate([trainer.collector.environments.group(group).received for group in range(2)], axis=1)  # [T N]
     for n in range(6):
         at = np.arange(int(replay.written[n])) * 6 + n
         steps = replay.ends[at] != FINAL
@@ -191,13 +151,6 @@ def test_the_target_is_copied_every_so_many_steps() -> None:
     assert not np.array_equal(training.learner.parameters["heads.weight"], training.learner.target["heads.weight"])
 
 
-def test_every_update_has_a_key_of_its_own_that_acting_has_not() -> None:
-    key = jax.random.key(0)
-    keys = [turns._learning_key(key, update) for update in jnp.arange(100)]
-    drawn = {tuple(jax.random.key_data(one).tolist()) for one in (key, *jax.random.split(key), *keys)}
-    assert len(drawn) == 103
-
-
 def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, with several in a graph; nine at once, so that target copies, every twenty, also come among them."""
     monkeypatch.setitem(IN_ONE_GRAPH, "cpu", 4)
@@ -205,18 +158,19 @@ def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyP
     for at_once in (False, True):
         agent = small("multi-rainbow", target_period_steps=80, warm_up_steps=288, replay_capacity=3_000)
         trainer = trainer_of(agent, environments=72, steps=1_440)
-        trainer.learns_at_once = at_once
+        collector = trainer.collector
+        collector.learns_at_once = at_once
         calls = Counter[str]()
         for name in ("learn_one", "learn_all", "copy_target"):
 
-            def counted(*given: Any, name: str = name, of: Any = getattr(trainer.programs, name)) -> Any:
+            def counted(*given: Any, name: str = name, of: Any = getattr(collector.programs, name)) -> Any:
                 calls[name] += 1  # noqa: B023 - called before the next trainer comes
                 return of(*given)
 
-            monkeypatch.setattr(trainer.programs, name, counted)
+            monkeypatch.setattr(collector.programs, name, counted)
         training, _ = after(trainer)
         made = (1_440 - 288) // 4
-        assert calls["learn_one"] + trainer.pace.updates * calls["learn_all"] == made
+        assert calls["learn_one"] + collector.pace.updates * calls["learn_all"] == made
         assert calls["copy_target"] == made // 20
         assert (min(calls["learn_one"], calls["learn_all"]) > 0) == at_once
         ends.append(training)
@@ -230,17 +184,18 @@ def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
     made meanwhile."""
     trainer = trainer_of(small(warm_up_steps=120), environments=16, steps=192, iterations=9, make=Long)
     training = trainer.init(0)
-    assert trainer.groups == 4
-    assert trainer.cycles * trainer.pace.steps == 192
+    collector = trainer.collector
+    assert collector.environments.groups == 4
+    assert trainer.iteration_steps == 192
     assert trainer.whole_every > 3
     for iteration in range(4):
         if iteration == 3:
             training = training._replace(replay=trainer.init(0).replay)
         training, _ = trainer.iterate(training, iteration, 0, lambda progress: None)
-        assert trainer._running is not None
+        assert collector._open_episodes is not None
         last = (iteration + 1) * 192
-        assert [int(one.step) for one in trainer._running.streams] == [last - 12, last - 8, last - 4, last]
-        assert [int(one.place) for one in trainer._running.streams] == [0, 4, 8, 12]
+        assert [int(one.step[0]) for one in collector._open_episodes.groups] == [last - 12, last - 8, last - 4, last]
+        assert [int(one.first[0]) for one in collector._open_episodes.groups] == [0, 4, 8, 12]
         assert int(training.tally.first[0] + training.tally.updates[0]) == (last - 120) // 4
     assert int(training.tally.updates[0]) == (192 - 120) // 4
 
@@ -258,7 +213,9 @@ def test_exploration_falls_with_the_steps_of_all_environments() -> None:
             learner=training.learner._replace(parameters=training.learner.parameters | {"heads.bias": bias})
         )
         trainer.iterate(training, 0, 0, lambda progress: None)
-        sent = np.concatenate([trainer.world(0, group).received for group in range(trainer.groups)], axis=1)
+        environments_ = trainer.collector.environments
+        received = [environments_.group(group).received for group in range(environments_.groups)]
+        sent = np.concatenate(received, axis=1)
         others = np.cumsum((sent != 2).sum(axis=1))
         steps = environments * np.arange(1, len(sent) + 1)
         random = ACTIONS / (ACTIONS - 1) * others  # of actions chosen at random some are 2
@@ -273,7 +230,7 @@ def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytes
         trainer = trainer_of(small(), environments, steps=200)
         events: list[str] = []
         for name, event in (("_store", "store"), ("_update", "learn"), ("_choose", "act")):
-            original = getattr(trainer, name)
+            original = getattr(trainer.collector, name)
 
             def told(
                 *given: Any, event: str = event, original: Any = original, seen: list[str] = events, **named: Any
@@ -281,11 +238,11 @@ def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytes
                 seen.append(event)
                 return original(*given, **named)
 
-            monkeypatch.setattr(trainer, name, told)
+            monkeypatch.setattr(trainer.collector, name, told)
         after(trainer)
         at = events.index("learn")
         assert " ".join(events[at - 1 : at + 2]) == expected
-        assert events.count("learn") * trainer.pace.updates == 20
+        assert events.count("learn") * trainer.collector.pace.updates == 20
 
 
 def test_seeds_side_by_side_equal_single_runs() -> None:
@@ -302,54 +259,3 @@ def test_seeds_side_by_side_equal_single_runs() -> None:
         np.testing.assert_array_equal(together.replay.actions[s, :400], alone.replay.actions[0, :400])
         assert told.episodes[s] == alone_told.episodes[0]
         assert told.evaluation_episodes[s] == alone_told.evaluation_episodes[0]
-
-
-@pytest.mark.parametrize("environments", [3, 4, 8])
-def test_evaluation_finishes_what_it_begins(environments: int) -> None:
-    """Of Scripted's episodes, all that began before the steps were played, and none after: in one group, or in two
-    or four, which play in turns."""
-    trainer = trainer_of(small(), evaluation_environments=environments)
-    parameters = trainer.init(0).learner.parameters
-    count = trainer.evaluate(parameters, iteration=0, seed=0, steps=50)
-    groups = small_groups(environments)
-    assert trainer.evaluation_groups == groups
-    size = environments // groups
-    twins = [Scripted(size) for _ in range(groups)]
-    for twin, seeds in zip(twins, trainer._seeds(0, 0, 1).reshape(groups, size), strict=True):
-        twin.reset(seeds)
-    steps, episodes, active = 0, 0, np.ones((groups, size), bool)
-    while active.any():
-        for group, twin in enumerate(twins):
-            if active[group].any():
-                twin.send(np.zeros(size, int))
-                moves = twin.receive()
-                over = moves.terminated | moves.truncated
-                steps += active[group].sum()
-                episodes += (over & active[group]).sum()
-                active[group] &= ~(over & (steps >= 50))
-    assert (count.steps[0], count.ended[0]) == (steps, episodes)
-    assert steps >= 50
-
-
-def test_evaluation_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_loop, "SECONDS_BETWEEN_REPORTS", 0.0)
-    trainer, told = trainer_of(small()), []
-    count = trainer.evaluate(trainer.init(0).learner.parameters, 0, 0, 50, told.append)
-    far = [progress.evaluated for progress in told]
-    assert far == sorted(far)
-    assert far[0] == (3, 0)  # a step of each
-    assert far[-1] == (count.steps[0], count.ended[0])
-    assert told[-1].returns == [pytest.approx(count.returns[0] / count.ended[0])]
-
-
-def test_evaluation_ends_even_where_episodes_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Endless(Scripted):
-        def reset(self, seeds: np.ndarray) -> np.ndarray:
-            frames = super().reset(seeds)
-            self._lengths[:] = 10**9
-            return frames
-
-    monkeypatch.setattr(host_loop, "MOST_EVALUATION_STEPS", 30)
-    trainer = HostTrainer(small(), Endless, TORSO, Schedule(1, 400, 20), 1, 4, 3)
-    count = trainer.evaluate(trainer.init(0).learner.parameters, 0, 0, 20)
-    assert (count.steps[0], count.ended[0]) == (90, 3)

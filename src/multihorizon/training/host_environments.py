@@ -1,0 +1,85 @@
+"""Environments on the host, in groups of one size that take turns: one steps while the device chooses for others."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Int, Shaped
+
+from multihorizon.envs.vector import Moves, VectorEnvironment
+from multihorizon.errors import InputError, at_least
+from multihorizon.training.keys import environment_seeds
+
+GROUP = 40  # environments that are worth a turn of the host
+MOST_GROUPS = 4
+
+
+def usual_groups(num_envs: int) -> int:
+    """Returns the number of groups: two or more on a GPU, where each is worth a turn; one where the CPU learns."""
+    most = 1 if jax.default_backend() == "cpu" else min(MOST_GROUPS, max(2, num_envs // GROUP))
+    return max(groups for groups in range(1, most + 1) if num_envs % groups == 0)
+
+
+class HostEnvironments:
+    """The environments of all seeds in one phase. Arrays are [S m ...], for the m environments of a group.
+
+    Args:
+        make: Makes a vector environment of so many environments.
+        num_seeds: Runs side by side.
+        num_envs: Environments of each run.
+        phase: `keys.TRAINING` or `keys.EVALUATION`, which have different seeds.
+        groups: Returns in how many groups so many environments step.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[int], VectorEnvironment],
+        num_seeds: int,
+        num_envs: int,
+        phase: int,
+        groups: Callable[[int], int] = usual_groups,
+    ) -> None:
+        self._make, self._num_seeds, self.num_envs, self._phase = make, num_seeds, num_envs, phase
+        self.groups = at_least("the number of groups", groups(num_envs), 1)
+        if num_envs % self.groups:
+            raise InputError(f"{num_envs} environments cannot step in {self.groups} groups of one size")
+        self.group_size = num_envs // self.groups
+        self._made: dict[int, VectorEnvironment] = {}
+
+    def group(self, group: int) -> VectorEnvironment:
+        """Returns the environments of a group, which are made when they are first needed."""
+        if group not in self._made:
+            self._made[group] = self._make(self._num_seeds * self.group_size)
+        return self._made[group]
+
+    def first(self, group: int) -> int:
+        """Returns the place of a group's first environment among all of a seed."""
+        return group * self.group_size
+
+    def reset(self, group: int, seed: int, iteration: int) -> Shaped[np.ndarray, "S m ..."]:
+        seeds = environment_seeds(seed, self._num_seeds, iteration, self._phase, self.num_envs)
+        first = self.first(group)
+        return self._by_seed(self.group(group).reset(seeds[:, first : first + self.group_size].reshape(-1)))
+
+    def send(self, group: int, actions: Int[Any, "S m"]) -> None:
+        """Waits for the actions, if the device still chooses them, and sends them."""
+        self.group(group).send(np.asarray(actions).reshape(-1))
+
+    def receive(self, group: int) -> Moves:
+        frames, rewards, terminated, truncated, finals = self.group(group).receive()
+        return Moves(
+            self._by_seed(frames),
+            self._by_seed(rewards),
+            self._by_seed(terminated),
+            self._by_seed(truncated),
+            None if finals is None else self._by_seed(finals),
+        )
+
+    def close(self) -> None:
+        for environments in self._made.values():
+            environments.close()
+        self._made.clear()
+
+    def _by_seed(self, values: Shaped[np.ndarray, "Sm ..."]) -> Shaped[np.ndarray, "S m ..."]:
+        return values.reshape(self._num_seeds, -1, *values.shape[1:])

@@ -1,0 +1,30 @@
+"""All random numbers of a run. Run s of several with first seed `seed` uses those of a single run with seed + s."""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Int, Key
+
+TRAINING, EVALUATION = range(2)  # phases, whose environments on the host have different seeds
+
+
+class Keys(NamedTuple):
+    """The keys of one seed, split once. Each use folds in the number of its step, update or iteration."""
+
+    network: Key[Array, ""]
+    resets: Key[Array, ""]
+    environments: Key[Array, ""]  # by step
+    acting: Key[Array, ""]  # by step
+    learning: Key[Array, ""]  # by update
+    evaluation: Key[Array, ""]  # by iteration
+
+
+def make_keys(seed: Int[Array, ""]) -> Keys:
+    return Keys(*jax.random.split(jax.random.key(seed), len(Keys._fields)))
+
+
+def environment_seeds(seed: int, num_seeds: int, iteration: int, phase: int, num_envs: int) -> Int[np.ndarray, "S N"]:
+    """Returns the seeds of environments on the host, which are reset in a phase of an iteration."""
+    drawn = [np.random.SeedSequence([seed + s, iteration, phase]).generate_state(num_envs) for s in range(num_seeds)]
+    return np.stack(drawn).astype(np.int64) % 2**31

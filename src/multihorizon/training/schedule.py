@@ -1,0 +1,72 @@
+"""The schedule of a run: iterations, and the pattern of steps and updates within them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from multihorizon.agents.config import AgentConfig
+from multihorizon.errors import InputError, at_least
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Iterations of training, each followed by an evaluation with frozen weights. The defaults are the paper's."""
+
+    iterations: int = 200
+    training_steps: int = 250_000  # per iteration and seed
+    evaluation_steps: int = 125_000  # 0 for no evaluation; episodes that began within these steps are finished
+
+    def __post_init__(self) -> None:
+        at_least("iterations", self.iterations, 1)
+        at_least("training_steps", self.training_steps, 1)
+        at_least("evaluation_steps", self.evaluation_steps, 0)
+
+    @property
+    def steps(self) -> int:
+        """Training steps of the whole run, for each seed."""
+        return self.iterations * self.training_steps
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The shortest pattern, called a cycle, with one update for every `update_period_steps` steps of all environments.
+
+    A cycle is some rows, each a step of every environment that steps at once, and then some updates.
+    """
+
+    rows: int
+    updates: int
+    steps: int
+    warm_up: int  # cycles without updates
+
+    def cycles(self, steps: int) -> int:
+        """Returns how many cycles hold so many steps."""
+        return -(-steps // self.steps)
+
+    def learns_from(self, first: int, held_steps: int) -> int:
+        """Returns the first cycle with updates, when cycle `first` is next and the replay holds so many steps.
+
+        A replay that was not kept in a checkpoint is filled again first.
+        """
+        missing = min(first, self.warm_up) - held_steps // self.steps
+        return max(self.warm_up, first + max(0, missing))
+
+    def updates_before(self, cycle: Any) -> Any:
+        """Returns the number of the first update of a cycle, in a run in which none was left out."""
+        return (cycle - self.warm_up) * self.updates
+
+
+def make_pace(agent: AgentConfig, num_envs: int, at_once: int | None = None) -> Pace:
+    """Returns the pace of an agent in `num_envs` environments, of which `at_once` (default: all) step together."""
+    at_least("the number of environments", num_envs, 1)
+    at_once = num_envs if at_once is None else at_once
+    least = agent.batch + agent.n_steps * num_envs
+    if agent.warm_up_steps < least:
+        raise InputError(
+            f"warm_up_steps must fill a batch and its returns, {least} steps, got {agent.warm_up_steps}; "
+            "use fewer environments or a longer warm-up"
+        )
+    period = agent.update_period_steps
+    common = math.gcd(period, at_once)
+    steps = period // common * at_once
+    return Pace(period // common, at_once // common, steps, -(-agent.warm_up_steps // steps))

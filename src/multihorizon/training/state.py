@@ -1,0 +1,181 @@
+"""The state of training, and what happens to a transition: an action is chosen, the step is stored and learned from.
+
+Pure functions of one seed, which both collectors use; vmap adds seeds.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree, UInt8
+
+from multihorizon.agents import replay as replays
+from multihorizon.agents.learner import Learner, LearnerState, UpdateMetrics
+from multihorizon.agents.replay import CONTINUES, INTERRUPTED, Replay, ReplayShape, Rows
+from multihorizon.training.keys import Keys, make_keys
+
+
+class Tally(NamedTuple):
+    """Sums over the updates of one iteration."""
+
+    first: Int[Array, ""]  # number of the first of these updates in the whole run
+    updates: Int[Array, ""]
+    losses: Float[Array, " H"]
+    values: Float[Array, " H"]
+    opening: Float[Array, " H"]  # losses of the first update
+    bad: Int[Array, ""]  # the first update whose loss was not finite; -1: none
+
+    @staticmethod
+    def empty(num_heads: int, first_update: Int[Array, ""] | int = 0) -> "Tally":
+        none, zeros = jnp.zeros((), jnp.int32), jnp.zeros(num_heads)
+        return Tally(none + first_update, none, zeros, zeros, zeros, none - 1)
+
+    @property
+    def next_update(self) -> Int[Array, ""]:
+        return self.first + self.updates
+
+    def add(self, metrics: UpdateMetrics) -> "Tally":
+        fails = ~jnp.all(jnp.isfinite(metrics.losses)) & (self.bad < 0)
+        bad = jnp.where(fails, self.next_update, self.bad)
+        opening = jnp.where(self.updates == 0, metrics.losses, self.opening)
+        losses, values = self.losses + metrics.losses, self.values + metrics.values
+        return Tally(self.first, self.updates + 1, losses, values, opening, bad)
+
+
+class Episodes(NamedTuple):
+    """Sums over episodes that ended. Returns are undiscounted and not clipped."""
+
+    ended: Int[Array, "..."]
+    returns: Float[Array, "..."]
+    lengths: Int[Array, "..."]
+
+    @staticmethod
+    def empty(*shape: int) -> "Episodes":
+        return Episodes(jnp.zeros(shape, jnp.int32), jnp.zeros(shape), jnp.zeros(shape, jnp.int32))
+
+    def add(self, ended: Bool[Array, "..."], returns: Float[Array, "..."], lengths: Int[Array, "..."]) -> "Episodes":
+        return Episodes(
+            self.ended + ended,
+            self.returns + jnp.where(ended, returns, 0.0),
+            self.lengths + jnp.where(ended, lengths, 0),
+        )
+
+    def sum(self) -> "Episodes":
+        """Returns the sums over the last axis."""
+        return Episodes(*(value.sum(axis=-1) for value in self))
+
+
+class Streams(NamedTuple):
+    """Environments [m] between two of their steps."""
+
+    observations: Array  # [m ...]: the latest frames along the last axis, blank before the episode's start
+    first: Bool[Array, " m"]  # whether the latest frame is the first of its episode
+    returns: Float[Array, " m"]  # of the present episodes so far
+    lengths: Int[Array, " m"]
+
+
+class TrainingState(NamedTuple):
+    """Everything that training changes. A checkpoint holds all but `tally` and `episodes`, which are of one iteration.
+
+    `environments` are those on the device; where environments step on the host it is None.
+    """
+
+    environments: Any
+    replay: Replay
+    learner: LearnerState
+    keys: Keys
+    tally: Tally
+    episodes: Episodes
+
+
+class Core:
+    """What the collectors share: an agent's functions on the state of one seed."""
+
+    def __init__(self, learner: Learner, shape: ReplayShape) -> None:
+        self.agent, self.learner, self.shape = learner.agent, learner, shape
+
+    def init(self, seed: Int[Array, ""]) -> TrainingState:
+        keys = make_keys(seed)
+        learner = self.learner.init(keys.network)
+        return TrainingState(None, replays.init(self.shape), learner, keys, self.empty_tally(), Episodes.empty())
+
+    def empty_tally(self, first_update: Int[Array, ""] | int = 0) -> Tally:
+        return Tally.empty(len(self.agent.horizons), first_update)
+
+    def start(self, frames: Array) -> Streams:
+        """Returns streams at the start of episodes, whose first frames [m ...] are given."""
+        zeros = jnp.zeros(frames.shape[0])
+        observations = stack_of(frames, self.learner.observation_shape)
+        return Streams(observations, jnp.ones(zeros.shape, bool), zeros, zeros.astype(jnp.int32))
+
+    def act(self, parameters: PyTree[Array], key: Key[Array, ""], streams: Streams, step: Int[Array, ""]) -> Array:
+        """Returns ε-greedy actions [m] at a step of the run."""
+        epsilon = self.agent.epsilon.at(step, self.agent.warm_up_steps)
+        return act_all(self.learner, parameters, jax.random.fold_in(key, step), streams.observations, epsilon)
+
+    def observe(
+        self,
+        replay: Replay,
+        episodes: Episodes,
+        streams: Streams,
+        actions: Int[Array, " m"],
+        rewards: Float[Array, " m"],
+        ends: UInt8[Array, " m"],
+        frames: Array,
+        first_stream: Int[Array, ""] | int = 0,
+    ) -> tuple[Replay, Episodes, Streams]:
+        """Stores and counts a step of some streams.
+
+        Args:
+            replay: The replay of all streams.
+            episodes: Sums over the episodes of this iteration.
+            streams: The streams before the step.
+            actions: What was done.
+            rewards: What it paid.
+            ends: What it did to the episodes, by the codes of `agents.replay`.
+            frames: The frames [m ...] that follow; the first of a new episode where one ended.
+            first_stream: The place of the first of these streams in the replay.
+        """
+        latest = streams.observations[..., -self.shape.frame_shape[-1] :]
+        stored = jnp.clip(rewards, -1, 1) if self.agent.clip_rewards else rewards
+        replay = replays.add(self.shape, replay, Rows(latest, actions, stored, ends, streams.first), first_stream)
+        begins = ends != CONTINUES
+        returns, lengths = streams.returns + rewards, streams.lengths + 1
+        ended = Episodes.empty(*ends.shape).add(begins & (ends != INTERRUPTED), returns, lengths).sum()
+        following = Streams(
+            follow_all(streams.observations, frames, begins),
+            begins,
+            jnp.where(begins, 0.0, returns),
+            jnp.where(begins, 0, lengths),
+        )
+        return replay, jax.tree.map(jnp.add, episodes, ended), following
+
+    def learn(self, state: TrainingState) -> TrainingState:
+        """Makes one update. Copying the target is left to the collector: see `Learner.copies_target_after`."""
+        key = jax.random.fold_in(state.keys.learning, state.tally.next_update)
+        learner, replay, metrics = self.learner.learn(self.shape, state.learner, state.replay, key)
+        return state._replace(learner=learner, replay=replay, tally=state.tally.add(metrics))
+
+
+def act_all(
+    learner: Learner, parameters: PyTree[Array], key: Key[Array, ""], observations: Array, epsilon: Float[Array, ""]
+) -> Int[Array, " m"]:
+    """Returns ε-greedy actions for a batch of observations [m ...]."""
+    keys = jax.random.split(key, observations.shape[0])
+    return jax.vmap(partial(learner.act, parameters), (0, 0, None))(keys, observations, epsilon)
+
+
+def follow(stack: Array, frame: Array, first: Bool[Array, ""]) -> Array:
+    """Appends a frame to a stack, the newest last. At the start of an episode the older frames are blank."""
+    older = jnp.where(first, jnp.zeros((), stack.dtype), stack[..., frame.shape[-1] :])
+    return jnp.concatenate([older, frame.astype(stack.dtype)], axis=-1)
+
+
+follow_all = jax.vmap(follow)
+
+
+def stack_of(frames: Array, observation_shape: tuple[int, ...]) -> Array:
+    """Returns observations [m ...] that hold nothing but the first frames [m ...] of their episodes."""
+    blank = jnp.zeros((frames.shape[0], *observation_shape), frames.dtype)
+    return follow_all(blank, frames, jnp.ones(frames.shape[0], bool))

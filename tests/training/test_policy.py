@@ -1,0 +1,46 @@
+"""A policy whose discount is changed after training."""
+
+import numpy as np
+import pytest
+
+import multihorizon as mh
+
+
+@pytest.fixture(scope="module")
+def policy() -> mh.Policy:
+    horizons = mh.design_horizons((0.05, 1.0), heads=3, gamma_max=0.99, t_max=60).horizons
+    agent = mh.agent("hyper-dqn", horizons=horizons, warm_up_steps=300, replay_capacity=2_000)
+    return mh.train(
+        agent, "foraging", steps=800, training_steps=400, evaluation_steps=0, watcher=mh.NoProgress()
+    ).policy()
+
+
+@pytest.mark.parametrize("k", [0.05, 0.2, 1.0])
+def test_a_policy_acts_by_another_discount(policy: mh.Policy, k: float) -> None:
+    changed = policy.with_discount(mh.discount.hyperbolic(k), t_max=60)
+    expected = mh.reweight(policy.horizons, mh.discount.hyperbolic(k), t_max=60)
+    np.testing.assert_allclose(changed.horizons.weights, expected.horizons.weights)
+    assert changed.horizons.fit(mh.discount.hyperbolic(k), 60).max_error == pytest.approx(expected.max_error)
+    rng = np.random.default_rng(0)
+    observations = rng.random((20, *policy.observation_shape)).astype(np.float32)
+    values = policy.q_values(observations)
+    np.testing.assert_array_equal(changed.q_values(observations), values)
+    best = np.einsum("h,bha->ba", expected.horizons.weights, values).argmax(axis=1)
+    np.testing.assert_array_equal(changed.act(observations), best)
+
+
+def test_the_change_counts_in_evaluation_and_is_saved(policy: mh.Policy, tmp_path: object) -> None:
+    patient, hasty = (policy.with_discount(mh.discount.hyperbolic(k), t_max=60) for k in (0.05, 1.0))
+    loaded = mh.load(hasty.save(f"{tmp_path}/hasty"))
+    np.testing.assert_allclose(loaded.horizons.weights, hasty.horizons.weights)
+    assert not np.allclose(loaded.horizons.weights, patient.horizons.weights)
+    returns = [mh.evaluate(one, "foraging", 50, epsilon=0.0, seed=3).values for one in (hasty, loaded)]
+    np.testing.assert_array_equal(*returns)
+
+
+def test_a_discount_that_the_heads_cannot_express_is_refused(policy: mh.Policy) -> None:
+    with pytest.raises(mh.InputError, match=r"heads"):
+        policy.with_discount(mh.discount.none(), t_max=1000)
+    rising = lambda t: 1.0 + t  # noqa: E731
+    with pytest.raises(mh.InputError):
+        policy.with_discount(rising)
