@@ -1,8 +1,10 @@
-# Two commands do everything on a machine that has Python 3.11 or newer and make:
-#   make reproduce   the paper's experiments, in tables and figures
-#   make test        the whole test suite
-# `make test-gpu` tests what runs on a GPU, where there is one.
-# `make lint` checks style, types and layers; `make figures` draws the figures of the documentation anew.
+# Needs Python 3.11 or newer and make.
+#   make reproduce   reproduces the paper's tables and figures
+#   make test        runs the test suite
+#   make test-gpu    runs the tests that need a GPU
+#   make lint        checks style, types and layers
+#   make docs        builds the documentation into site/; warnings are errors
+#   make figures     redraws the figures of the documentation
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,7 +14,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-.PHONY: reproduce test test-gpu lint figures clean
+.PHONY: reproduce test test-gpu lint docs figures clean
 
 reproduce: $(VENV)/.installed
 	@echo "Pathworld: the paper's tables beside ours, and its figures ..."
@@ -41,6 +43,11 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# Without --quiet, which would hide warnings from --strict.
+docs: $(VENV)/.installed-docs
+	@echo "Building the documentation into site/ ..."
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 figures: $(VENV)/.installed
 	$(BIN)/multihorizon pathworld --out docs/figures
 	$(BIN)/multihorizon discount --out docs/figures
@@ -62,5 +69,10 @@ $(VENV)/.installed-dev: $(VENV)/.made pyproject.toml constraints.txt
 	@$(INSTALL) '.[minatar,atari,video,ray,dev]'
 	@touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Installing multihorizon and its documentation tools into $(VENV) ..."
+	@$(INSTALL) '.[minatar,atari,video,docs]'
+	@touch $@ $(VENV)/.installed
+
 clean:
-	rm -rf $(VENV) reproduced
+	rm -rf $(VENV) reproduced site
