@@ -19,7 +19,7 @@ import multihorizon as mh
 from multihorizon.envs.foraging import Foraging
 from multihorizon.errors import at_least
 from multihorizon.files import writable_folder, write_json
-from multihorizon.reports.figure_style import BLUE, GREY, ORANGE, canvas, save, styled
+from multihorizon.reports.figure_style import BLUE, GREY, canvas, save, styled
 
 PRIORS: dict[str, Any] = {
     "exponential, k = 0.02": mh.hazard.Exponential(0.02),
@@ -75,9 +75,9 @@ def exact_patience(k: float) -> float:
     return float(np.mean(meals.round() == far_meals(field)))
 
 
-def interval(values: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-    means = rng.choice(values, (10_000, len(values))).mean(axis=1)
-    return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
+def resampled(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Returns bootstrap means over seeds."""
+    return rng.choice(values, (10_000, len(values))).mean(axis=1)
 
 
 def main() -> None:
@@ -101,7 +101,7 @@ def main() -> None:
         changed = [policy.with_discount(discount, t_max=T_MAX) for policy in once]
         own = train(mh.minimax_grid(discount, HEADS, gamma_max=GAMMA_MAX, t_max=T_MAX), options.seeds, options.steps)
         ours, theirs = earned(changed, prior, options.episodes), earned(own, prior, options.episodes)
-        ratio = rng.choice(ours, (10_000, len(ours))).mean(axis=1) / rng.choice(theirs, (10_000, len(theirs))).mean(axis=1)
+        ratio = resampled(ours, rng) / resampled(theirs, rng)
         rows[name] = {
             "max_error": mh.reweight(design.horizons, discount, t_max=T_MAX).max_error,
             "changed": ours.tolist(),
@@ -109,8 +109,11 @@ def main() -> None:
             "ratio": float(ours.mean() / theirs.mean()),
             "ratio_interval": [float(q) for q in np.quantile(ratio, [0.025, 0.975])],
         }
-        print(f"{name}: changed {ours.mean():.3f}, trained for it {theirs.mean():.3f}, ratio {rows[name]['ratio']:.3f} "
-              f"({rows[name]['ratio_interval'][0]:.3f} to {rows[name]['ratio_interval'][1]:.3f})", flush=True)
+        print(
+            f"{name}: changed {ours.mean():.3f}, trained for it {theirs.mean():.3f}, ratio {rows[name]['ratio']:.3f} "
+            f"({rows[name]['ratio_interval'][0]:.3f} to {rows[name]['ratio_interval'][1]:.3f})",
+            flush=True,
+        )
         write_json(options.out / "change_discount.json", found | {"priors": rows})
     choices = {f"{k:.4g}": patience(once, float(k)).tolist() for k in DECADES}
     exact = {f"{k:.4g}": exact_patience(float(k)) for k in DECADES}

@@ -75,10 +75,10 @@ def test_nothing_is_cut_on_a_terminal_of_eighty_columns(
 ) -> None:
     for name, value in (("FORCE_COLOR", "1"), ("TTY_COMPATIBLE", "1"), ("COLUMNS", "80"), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)
-    with training_progress("hyper-rainbow", 50_000_000, frames_per_step=4) as (report, _):
-        report(Progress(1_000, [-12.25], 12.345, 0.99, 12_345.0))
+    with training_progress("hyper-rainbow", 50_000_000, frames_per_step=4) as shown:
+        shown.report(Progress(1_000, [-12.25], 12.345, 0.99, 12_345.0))
         clock(1)
-        report(Progress(12_345_678, [-12.25], 12.345, 0.99, 12_345.0))
-    shown = capsys.readouterr().err
-    assert "49,382,712 of 200,000,000 frames" in shown
-    assert "return -12.25, ε 0.99, loss 12.345, 49,380 frames/s, 3 s left" in shown
+        shown.report(Progress(12_345_678, [-12.25], 12.345, 0.99, 12_345.0))
+    written = capsys.readouterr().err
+    assert "49,382,712 of 200,000,000 frames" in written
+    assert "return -12.25, ε 0.99, loss 12.345, 49,380 frames/s, 3 s left" in written

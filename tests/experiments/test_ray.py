@@ -8,11 +8,16 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from disturbed import assert_same, command
+from small_sweep import EXPERIMENT
+
+from multihorizon.training.records import is_finished
 
 pytest.importorskip("ray")
 
@@ -53,50 +58,54 @@ class Sweep:
         self.process = subprocess.Popen(
             command(out, "--ray", address, "--json"), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        self.out = out
         self.said: list[str] = []
-        self._told = threading.Condition()
         self._running: dict[str, int] = {}
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
     def _follow(self) -> None:
         for line in self.process.stderr or ():
-            told = re.match(r"\[\d/\d\] (.*): (\w+) \([^,]*, process (\d+)\)(, \d+ of)?", line)
-            with self._told:
-                self.said.append(line)
-                if told and told[2] == "running" and told[4]:
-                    self._running[told[1]] = int(told[3])
-                elif told:
-                    self._running.pop(told[1], None)
-                self._told.notify_all()
+            told = re.match(r"\[\d/\d\] (.*): (\w+) \([^,]*, process (\d+)\)", line)
+            self.said.append(line)
+            if told and told[2] == "running":
+                self._running[told[1]] = int(told[3])
+            elif told:
+                self._running.pop(told[1], None)
 
     def worker(self, but: int = 0) -> int:
-        """The process of a run that has played some steps."""
-
-        def found() -> list[int]:
-            return [pid for pid in self._running.values() if pid != but]
-
-        with self._told:
-            assert self._told.wait_for(found, timeout=60), "".join(self.said)
-            return found()[0]
+        """The process of a run that has written a checkpoint and is not finished."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self.process.poll() is None:
+            for run in EXPERIMENT.runs:
+                pid = self._running.get(f"{run.label} in {run.environment}", but)
+                folder = self.out / run.folder
+                if pid != but and any((folder / "checkpoints").glob("iteration-*")) and not is_finished(folder):
+                    return pid
+            time.sleep(0.02)
+        raise AssertionError("".join(self.said))
 
     def ended(self) -> int:
-        with self.process:
-            status = self.process.wait(timeout=120)
-            self._thread.join()
-            self.result = json.load(self.process.stdout)  # type: ignore[arg-type]
+        status = self.process.wait(timeout=120)
+        self._thread.join()
+        self.result = json.load(self.process.stdout)  # type: ignore[arg-type]
         return status
+
+    def close(self) -> None:
+        with self.process:
+            self.process.kill()
+        self._thread.join()
 
 
 def test_workers_and_a_node_are_lost_and_nothing_else(undisturbed: Path, cluster: Nodes, tmp_path: Path) -> None:
     cluster.tell("add 1")
-    sweep = Sweep(tmp_path / "small", cluster.address)
-    pid = sweep.worker()
-    os.kill(pid, signal.SIGKILL)
-    sweep.worker(but=pid)
-    cluster.tell("remove 0")
-    cluster.tell("add 2")
-    assert sweep.ended() == 0, "".join(sweep.said)
+    with closing(Sweep(tmp_path / "small", cluster.address)) as sweep:
+        pid = sweep.worker()
+        os.kill(pid, signal.SIGKILL)
+        sweep.worker(but=pid)
+        cluster.tell("remove 0")
+        cluster.tell("add 2")
+        assert sweep.ended() == 0, "".join(sweep.said)
     assert [run["state"] for run in sweep.result["runs"]] == ["done", "done"]
     assert_same(undisturbed, tmp_path / "small")
     assert len(set(re.findall(r"process (\d+)", "".join(sweep.said)))) >= 4

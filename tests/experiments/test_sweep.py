@@ -130,7 +130,7 @@ def test_an_experiment_grows_but_what_is_begun_stays(undisturbed: Path) -> None:
     assert [one.finished for one in planned] == [False, True, True]
     with pytest.raises(ValueError, match="holds runs that small does not have: foraging/dqn; give small with them"):
         plan(replace(EXPERIMENT, runs=[more, EXPERIMENT.runs[0]]), undisturbed, 5.0)
-    for given, differs in (({"seeds": 2}, "seeds is 3, not 2"), ({"steps": 1_200}, "steps is 800, not 1200")):
+    for given, differs in (({"seeds": 2}, "seeds is 3, not 2"), ({"steps": 12_000}, "steps is 16000, not 12000")):
         with pytest.raises(ValueError, match=f"holds foraging-hazard/dqn, begun otherwise: {differs}; give the same"):
             plan(EXPERIMENT.scaled(**given), undisturbed, 5.0)
 

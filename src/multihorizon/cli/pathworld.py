@@ -3,6 +3,9 @@
 import argparse
 from pathlib import Path
 
+from multihorizon.errors import at_least
+from multihorizon.files import writable_folder
+
 SUMMARY = "the paper's four Pathworld tables, and its figures that are mathematics"
 DESCRIPTION = """\
 Which of 15 paths is worth taking, when longer ones pay more and are riskier? Mean squared errors of the path values
@@ -27,6 +30,9 @@ def run(options: argparse.Namespace) -> None:
     from multihorizon.api import pathworld
     from multihorizon.cli.terminal import show, show_json, table, working
 
+    at_least("--seed", options.seed, 0, 2**31 - 1)
+    if options.out is not None:
+        writable_folder(options.out)
     with working("learning every path's value for all horizons at once, then simulating what each path earns ..."):
         report = pathworld(seed=options.seed, out=options.out)
     if options.json:
