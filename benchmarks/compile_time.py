@@ -15,7 +15,7 @@ import jax
 
 from multihorizon.agents.presets import preset
 from multihorizon.files import write_json
-from multihorizon.training.configure import configured, made
+from multihorizon.runs.configure import configured, made
 from multihorizon.training.worlds import world
 
 EVENT = "/jax/core/compile/backend_compile_duration"

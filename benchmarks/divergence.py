@@ -20,9 +20,9 @@ from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError
 from multihorizon.files import writable_file, write_json
 from multihorizon.kernels import SWITCH
+from multihorizon.runs.configure import configured, made
+from multihorizon.runs.recording import train
 from multihorizon.training import compiling
-from multihorizon.training.configure import configured, made
-from multihorizon.training.run import train
 from multihorizon.training.trainer import IterationMetrics
 from multihorizon.training.worlds import world
 

@@ -17,7 +17,7 @@ import in_one_line  # noqa: F401
 import numpy as np
 
 from multihorizon.files import write_json
-from multihorizon.training.records import read_metrics
+from multihorizon.runs.metrics import read_metrics
 
 LINE = (
     "train multi-rainbow --env atari/Pong --envs 4 --steps 6000 --training-steps 1000 --evaluation-steps 0 "

@@ -26,7 +26,7 @@ from multihorizon.agents.acting import Epsilon
 from multihorizon.agents.presets import preset
 from multihorizon.experiments.experiment import Experiment, ExperimentRun
 from multihorizon.files import write_json
-from multihorizon.training.records import read_metrics
+from multihorizon.runs.metrics import read_metrics
 
 AGENTS = ("dqn", "multi-c51", "hyper-rainbow")
 ENVIRONMENTS = ("foraging/hazard", "pathworld")

@@ -24,9 +24,9 @@ import numpy as np
 from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError, at_least, one_of
 from multihorizon.files import writable_file, write_json
+from multihorizon.runs.configuration import Configuration
+from multihorizon.runs.configure import trainer_of
 from multihorizon.training import memory
-from multihorizon.training.configuration import Configuration
-from multihorizon.training.configure import trainer_of
 from multihorizon.training.host_collector import HostCollector
 from multihorizon.training.host_evaluation import HostEvaluator
 from multihorizon.training.schedule import Schedule

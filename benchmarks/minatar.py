@@ -18,10 +18,10 @@ import numpy as np
 from multihorizon.agents.presets import preset
 from multihorizon.envs.minatar import MinAtar
 from multihorizon.files import write_json
-from multihorizon.training.configuration import plain
+from multihorizon.runs.configuration import plain
+from multihorizon.runs.recording import iterations
 from multihorizon.training.device_collector import DeviceCollector
 from multihorizon.training.evaluation import play_episodes
-from multihorizon.training.run import iterations
 from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world

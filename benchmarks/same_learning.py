@@ -23,7 +23,7 @@ from scipy import stats
 from multihorizon.errors import InputError
 from multihorizon.files import write_json
 from multihorizon.reports.figure_style import BLUE, ORANGE, canvas, save, styled
-from multihorizon.training.records import read_metrics
+from multihorizon.runs.metrics import read_metrics
 
 LEVEL = 0.95
 

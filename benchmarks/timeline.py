@@ -27,9 +27,9 @@ from multihorizon.agents.presets import preset
 from multihorizon.errors import InputError
 from multihorizon.files import writable_folder, write_json
 from multihorizon.reports.figure_style import BLUE, GREEN, GREY, ORANGE, RED, canvas, save, styled
+from multihorizon.runs.configuration import Configuration
+from multihorizon.runs.configure import trainer_of
 from multihorizon.training import memory
-from multihorizon.training.configuration import Configuration
-from multihorizon.training.configure import trainer_of
 from multihorizon.training.host_collector import HostCollector
 from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Progress

@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 PUBLIC = {
     "errors",
     "agents.config",
-    *(f"training.{name}" for name in ("configuration", "configure", "episodes", "policy", "runs")),
+    *(f"runs.{name}" for name in ("configuration", "configure", "episodes", "metrics", "policy", "run")),
 }
 modules = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("*.py")]
 install_import_hook(

@@ -287,12 +287,13 @@ def test_no_transition_crosses_a_stop(env: str, tmp_path: Path) -> None:
     """A host run is stopped while episodes are open, and resumed: each row that goes on is followed by a row of the
     same episode, also where the replay was kept."""
     from multihorizon.agents.replay import CONTINUES
-    from multihorizon.training.checkpoint import Checkpoints
-    from multihorizon.training.configure import made
+    from multihorizon.runs.checkpoint import Checkpoints
+    from multihorizon.runs.configuration import identity
+    from multihorizon.runs.configure import made
 
     run = trained(env, tmp_path / "run", callback=lambda rows: rows[0]["iteration"] < 1, steps=900)
     with made(run.configuration) as trainer:
-        kept = Checkpoints(tmp_path / "run/checkpoints", trainer.shape, with_replay=True)
+        kept = Checkpoints(tmp_path / "run/checkpoints", trainer.shape, True, identity(run.configuration))
         state, done = kept.restore(lambda: trainer.init(0), lambda message: None)
         assert done == 2
         state, _ = trainer.iterate(state, done, 0, lambda progress: None)

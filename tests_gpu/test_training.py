@@ -7,8 +7,8 @@ import pytest
 from precision import TYPES
 
 from multihorizon.agents.presets import preset
-from multihorizon.training.configure import configured, made
-from multihorizon.training.run import train
+from multihorizon.runs.configure import configured, made
+from multihorizon.runs.recording import train
 from multihorizon.training.trainer import IterationMetrics
 from multihorizon.training.worlds import world
 

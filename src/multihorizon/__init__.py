@@ -34,10 +34,10 @@ _NAMES = {
         "single",
     ),
     "multihorizon.errors": ("InputError",),
-    "multihorizon.training.runs": ("Run", "load", "load_run", "train"),
-    "multihorizon.training.episodes": ("Returns", "evaluate"),
-    "multihorizon.training.policy": ("Policy",),
-    "multihorizon.training.progress": ("PrintedProgress", "NoProgress"),
+    "multihorizon.runs.run": ("Run", "load", "load_run", "train"),
+    "multihorizon.runs.episodes": ("Returns", "evaluate"),
+    "multihorizon.runs.policy": ("Policy",),
+    "multihorizon.runs.progress": ("PrintedProgress", "NoProgress"),
     "multihorizon.api": ("forage", "pathworld", "report", "sweep", "watch"),
     "multihorizon.experiments.experiment": ("Experiment", "ExperimentRun"),
 }
@@ -45,7 +45,7 @@ _MODULES = {
     "discount": "multihorizon.discounting.discount",
     "envs": "multihorizon.envs",
     "hazard": "multihorizon.discounting.hazard",
-    "loggers": "multihorizon.training.loggers",
+    "loggers": "multihorizon.runs.loggers",
     "mdp": "multihorizon.mdp",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

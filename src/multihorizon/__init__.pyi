@@ -38,15 +38,15 @@ from multihorizon.discounting import single as single
 from multihorizon.errors import InputError as InputError
 from multihorizon.experiments.experiment import Experiment as Experiment
 from multihorizon.experiments.experiment import ExperimentRun as ExperimentRun
-from multihorizon.training import loggers as loggers
-from multihorizon.training.episodes import Returns as Returns
-from multihorizon.training.episodes import evaluate as evaluate
-from multihorizon.training.policy import Policy as Policy
-from multihorizon.training.progress import NoProgress as NoProgress
-from multihorizon.training.progress import PrintedProgress as PrintedProgress
-from multihorizon.training.runs import Run as Run
-from multihorizon.training.runs import load as load
-from multihorizon.training.runs import load_run as load_run
-from multihorizon.training.runs import train as train
+from multihorizon.runs import loggers as loggers
+from multihorizon.runs.episodes import Returns as Returns
+from multihorizon.runs.episodes import evaluate as evaluate
+from multihorizon.runs.policy import Policy as Policy
+from multihorizon.runs.progress import NoProgress as NoProgress
+from multihorizon.runs.progress import PrintedProgress as PrintedProgress
+from multihorizon.runs.run import Run as Run
+from multihorizon.runs.run import load as load
+from multihorizon.runs.run import load_run as load_run
+from multihorizon.runs.run import train as train
 
 __version__: str

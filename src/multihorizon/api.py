@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from multihorizon.experiments.pathworld import PathworldResult
     from multihorizon.experiments.sweep import PlannedRun, Status, TellOf
     from multihorizon.reports.sections import ReportContents
-    from multihorizon.training.policy import Policy
-    from multihorizon.training.progress import Hooks
+    from multihorizon.runs.policy import Policy
+    from multihorizon.runs.progress import Hooks
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def watch(
         The file, the number of steps and the return.
     """
     from multihorizon.reports.video import check_writer, write_video
-    from multihorizon.training.policy import check_environment
-    from multihorizon.training.watching import record_episode
+    from multihorizon.runs.policy import check_environment
+    from multihorizon.runs.watching import record_episode
     from multihorizon.training.worlds import stored_world, world
 
     at_least("seed", seed, 0, 2**31 - 1)
@@ -99,7 +99,7 @@ def report(
     from multihorizon.reports.data import read_runs
     from multihorizon.reports.page import write_report
     from multihorizon.reports.sections import build_paper_report, build_report
-    from multihorizon.training.progress import warn as print_warning
+    from multihorizon.runs.progress import warn as print_warning
 
     if folder is None:
         if dopamine is not None:
@@ -158,8 +158,8 @@ def sweep(
     """
     from multihorizon.experiments import catalogue
     from multihorizon.experiments.sweep import describe, here, plan
-    from multihorizon.training.progress import warn as print_warning
-    from multihorizon.training.records import Lock
+    from multihorizon.runs.folder import Lock
+    from multihorizon.runs.progress import warn as print_warning
 
     if isinstance(experiment, str):
         experiment = catalogue.experiment(experiment)
@@ -250,7 +250,7 @@ def forage(
     """
     from multihorizon.experiments import foraging
     from multihorizon.files import writable_folder, write_json
-    from multihorizon.training.progress import NO_HOOKS
+    from multihorizon.runs.progress import NO_HOOKS
 
     at_least("seed", seed, 0, 2**31 - 4)
     at_least("steps", steps, 1, 10_000_000)

@@ -9,17 +9,67 @@ from typing import Any
 
 from multihorizon.errors import InputError
 
+UNFINISHED = ".unfinished-"  # before the process number in the name of a file that is being written
+MOST_JSON_BYTES = 64 * 2**20
+
 
 @contextmanager
 def atomically(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` once all is written. Folders are made as needed."""
+    """Yields a path to write to, which replaces `path` once everything is written. Makes folders as needed.
+
+    A process that is killed while it writes leaves its unfinished file. The next write to the same path removes it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    remove_leftovers(path.parent, path)
+    unfinished = path.with_name(f".{path.stem}{UNFINISHED}{os.getpid()}{path.suffix}")
     try:
         yield unfinished
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path, path: Path | None = None) -> None:
+    """Removes unfinished files of processes that were killed: in a folder, or those for one path in it."""
+    for leftover in folder.glob(f".*{UNFINISHED}*"):
+        stem, _, rest = leftover.name[1:].partition(UNFINISHED)
+        number, dot, suffix = rest.partition(".")
+        is_for_path = path is None or (stem, dot + suffix) == (path.stem, path.suffix)
+        if is_for_path and number.isdecimal() and not _is_running(int(number)):
+            leftover.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    if os.name == "nt":  # signal 0 would end the process there
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads a file that holds a JSON object.
+
+    Raises:
+        InputError: The file is missing, too large, or holds anything else.
+    """
+    try:
+        if path.stat().st_size > MOST_JSON_BYTES:
+            raise ValueError(f"it is larger than {MOST_JSON_BYTES // 2**20} MiB")
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise InputError(f"{path} cannot be read: it is nested too deeply") from None
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror}") from None
+    except ValueError as problem:
+        raise InputError(f"{path} cannot be read: {problem}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path} cannot be read: it must hold a JSON object")
+    return content
 
 
 def writable_folder(path: Path) -> Path:

@@ -13,7 +13,7 @@ from multihorizon.cli.terminal import show, table
 from multihorizon.experiments.catalogue import experiment
 from multihorizon.experiments.estimates import RATES, Sizes, estimate, seconds
 from multihorizon.experiments.sweep import plan
-from multihorizon.training.configuration import plain
+from multihorizon.runs.configuration import plain
 
 
 @pytest.mark.parametrize(

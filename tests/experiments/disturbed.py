@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from small_sweep import EXPERIMENT
 
-from multihorizon.training.records import read_metrics
+from multihorizon.runs.metrics import read_metrics
 
 FILE = Path(__file__).with_name("small_sweep.py")
 TIMES = ("seconds", "steps_per_second")

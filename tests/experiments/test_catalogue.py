@@ -16,7 +16,7 @@ from multihorizon.envs.atari import GAMES
 from multihorizon.errors import InputError
 from multihorizon.experiments.catalogue import CATALOGUE, NINETEEN_GAMES, experiment
 from multihorizon.experiments.experiment import Experiment, ExperimentRun
-from multihorizon.training.configuration import plain, restored
+from multihorizon.runs.configuration import plain, restored
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

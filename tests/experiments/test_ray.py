@@ -17,7 +17,7 @@ import pytest
 from disturbed import assert_same, command
 from small_sweep import EXPERIMENT
 
-from multihorizon.training.records import is_finished
+from multihorizon.runs.folder import is_finished
 
 pytest.importorskip("ray")
 

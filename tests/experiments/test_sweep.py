@@ -17,7 +17,7 @@ from small_sweep import AGENT, EXPERIMENT
 from multihorizon.cli import main
 from multihorizon.experiments.experiment import ExperimentRun
 from multihorizon.experiments.sweep import Speed, State, Status, plan, train
-from multihorizon.training.configuration import difference
+from multihorizon.runs.configuration import difference
 from multihorizon.training.trainer import Progress
 
 
@@ -82,7 +82,7 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytes
 
 
 def test_two_sweeps_do_not_share_a_folder(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from multihorizon.training.records import Lock
+    from multihorizon.runs.folder import Lock
 
     lock = Lock(undisturbed)
     try:

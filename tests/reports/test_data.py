@@ -47,11 +47,11 @@ def test_a_line_cut_short_is_left_out_with_a_warning(tmp_path: Path) -> None:
     said.clear()
     path.write_text(whole.replace('"1": 0.99', '"a": 0.99', 1))
     assert read_runs(tmp_path, said.append).runs[0].scores.tolist() == [[2, 3]]
-    assert said == [f"{path}: line 1 is damaged and skipped"]
+    assert said == [f"{path}: line 1 is damaged and skipped", f"{path}: iteration 1 is missing"]
     path.write_text(whole.replace('"step"', '"stop"', 1) + '[1]\n{"iteration": 9}\n' + "\0\n")
     said.clear()
     assert read_runs(tmp_path, said.append).runs[0].scores.tolist() == [[2, 3]]
-    assert said == [f"{path}: lines 1, 4, 5, 6 are damaged and skipped"]
+    assert said == [f"{path}: lines 1, 4, 5, 6 are damaged and skipped", f"{path}: iteration 1 is missing"]
 
 
 def test_evaluation_counts_where_there_is_one_and_frames_are_four_a_step(tmp_path: Path) -> None:

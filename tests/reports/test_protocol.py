@@ -10,7 +10,7 @@ from multihorizon.errors import InputError
 from multihorizon.experiments.catalogue import CATALOGUE, experiment
 from multihorizon.reports.data import RunCollection, read_runs
 from multihorizon.reports.protocol import check_protocols
-from multihorizon.training.configuration import plain
+from multihorizon.runs.configuration import plain
 
 
 def read(folder: Path) -> RunCollection:

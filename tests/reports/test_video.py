@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageSequence
 
 from multihorizon.reports.video import GAME, _write_mp4, write_video
-from multihorizon.training.watching import EpisodeRecord
+from multihorizon.runs.watching import EpisodeRecord
 
 
 def test_what_comes_is_not_shown_before_it_does(tmp_path: Path) -> None:

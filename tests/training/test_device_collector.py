@@ -12,11 +12,11 @@ from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import FINAL, TERMINATED, TRUNCATED
 from multihorizon.envs.foraging import Foraging
+from multihorizon.runs.recording import train
 from multihorizon.training import memory
 from multihorizon.training.device_collector import DeviceCollector
 from multihorizon.training.evaluation import DeviceEvaluator, play_episodes
 from multihorizon.training.guard import DivergenceError
-from multihorizon.training.run import train
 from multihorizon.training.schedule import Schedule
 from multihorizon.training.state import TrainingState
 from multihorizon.training.trainer import Iteration, IterationMetrics, Trainer

@@ -14,8 +14,8 @@ from multihorizon.agents.networks import MlpTorso
 from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import preset
 from multihorizon.discounting import single
+from multihorizon.runs.recording import train
 from multihorizon.training.guard import LEAST_UPDATES, DivergenceError, Guard
-from multihorizon.training.run import train
 from multihorizon.training.state import Tally
 
 

@@ -13,9 +13,9 @@ from multihorizon.agents.losses import Bootstrap, Huber, Priority
 from multihorizon.agents.presets import PRESETS, preset
 from multihorizon.envs.pathworld import Pathworld
 from multihorizon.experiments import foraging
-from multihorizon.training.configuration import plain
+from multihorizon.runs.configuration import plain
+from multihorizon.runs.recording import train
 from multihorizon.training.device_collector import DeviceCollector
-from multihorizon.training.run import train
 from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> None:
     from multihorizon.agents.losses import Categorical
     from multihorizon.agents.presets import PRESETS
     from multihorizon.cli.terminal import show, show_json, table
-    from multihorizon.training.configuration import plain
+    from multihorizon.runs.configuration import plain
 
     if options.env:
         _show_resolved(options.agent, options.env, options.json)
@@ -74,7 +74,7 @@ def _show_resolved(name: str, env: str, as_json: bool) -> None:
     from multihorizon.agents.config import setting_names
     from multihorizon.agents.presets import preset
     from multihorizon.cli.terminal import show, show_json, table
-    from multihorizon.training.configuration import plain
+    from multihorizon.runs.configuration import plain
 
     resolution = preset(name).resolved(env)
     values = {setting: plain(getattr(resolution.agent, setting)) for setting in setting_names()}

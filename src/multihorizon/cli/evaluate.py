@@ -22,20 +22,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1_000_000, help="seed of the episodes (default: 1,000,000)")
     weights = "weights file to load, such as RUN/weights-000010.npz (default: the newest in RUN)"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)
+    running.add_trust(parser)
     running.add_arguments(parser, "print returns, lengths, means and intervals by seed as JSON")
 
 
 def run(options: argparse.Namespace) -> None:
     running.use_device(options.device)
     from multihorizon.cli.terminal import counted, show, show_json, table, working
-    from multihorizon.training.episodes import evaluate
-    from multihorizon.training.records import newest_weights
-    from multihorizon.training.runs import load_run
+    from multihorizon.runs.episodes import evaluate
+    from multihorizon.runs.folder import newest_weights
+    from multihorizon.runs.run import load_run
 
     at_least("--episodes", options.episodes, 1, 1_000_000)
     at_least("--seed", options.seed, 0, 2**31 - 1)
     hazard = choices.prior(options.hazard) if options.hazard else None
-    done = load_run(options.run)
+    done = load_run(options.run, trust=options.trust)
     weights = options.weights or newest_weights(options.run)
     environment = options.env or done.configuration.environment
     found = {}
@@ -46,7 +47,12 @@ def run(options: argparse.Namespace) -> None:
                 tell(f"seed {seed}: {counted(ended, 'episode')}, {steps:,} steps")
 
             found[seed] = evaluate(
-                done.policy(seed, weights), environment, options.episodes, hazard=hazard, seed=options.seed, told=told
+                done.policy(seed, weights),
+                options.env or done.own.env,
+                options.episodes,
+                hazard=hazard,
+                seed=options.seed,
+                told=told,
             )
     if options.json:
         listed = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, counted, duration, note
 
 if TYPE_CHECKING:
-    from multihorizon.training.progress import Hooks
+    from multihorizon.runs.progress import Hooks
     from multihorizon.training.trainer import IterationMetrics, Progress
 
 
@@ -19,7 +19,7 @@ def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Itera
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    from multihorizon.training.progress import Hooks
+    from multihorizon.runs.progress import Hooks
 
     class TwoLines(Bar):
         def get_renderables(self) -> Iterator[RenderableType]:

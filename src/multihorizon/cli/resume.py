@@ -18,14 +18,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=running.whole, metavar="N", help="train to N steps in all (default: as begun)")
     parser.add_argument("--checkpoint-minutes", type=float, metavar="M", help="least minutes between two checkpoints")
     parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help="evaluation steps of an iteration")
+    running.add_trust(parser)
     running.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     running.use_device(options.device)
-    from multihorizon.training.runs import load_run
+    from multihorizon.runs.run import load_run
 
     watcher = running.Terminal(options.json)
     given = {name: getattr(options, name) for name in ("checkpoint_minutes", "evaluation_steps")}
     changes = {name: value for name, value in given.items() if value is not None}
-    watcher.show_end(load_run(options.run).resume(steps=options.steps, watcher=watcher, **changes))
+    watcher.show_end(load_run(options.run, trust=options.trust).resume(steps=options.steps, watcher=watcher, **changes))

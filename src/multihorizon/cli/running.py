@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any
 from multihorizon.errors import InputError, one_of
 
 if TYPE_CHECKING:
-    from multihorizon.training.configuration import Configuration
-    from multihorizon.training.progress import Hooks
-    from multihorizon.training.runs import Run
+    from multihorizon.runs.configuration import Configuration
+    from multihorizon.runs.progress import Hooks
+    from multihorizon.runs.run import Run
     from multihorizon.training.trainer import IterationMetrics
 
 
 def add_arguments(parser: argparse.ArgumentParser, json: str = "the last iteration's metrics and the folder") -> None:
     parser.add_argument("--device", metavar="cpu|gpu", help="device to compute on (default: a GPU if there is one)")
     parser.add_argument("--json", action="store_true", help=json)
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    words = "import the Python module that RUN names for its environment, as in gym/MODULE:ID (default: refuse)"
+    parser.add_argument("--trust", action="store_true", help=words)
 
 
 def whole(text: str) -> int:
@@ -52,7 +57,7 @@ def use_device(name: str | None) -> None:
 
 @dataclass
 class Terminal:
-    """Watches a run on the terminal. Implements `multihorizon.training.progress.Watcher`."""
+    """Watches a run on the terminal. Implements `multihorizon.runs.progress.Watcher`."""
 
     as_json: bool
     last: "IterationMetrics | None" = None
@@ -63,7 +68,7 @@ class Terminal:
     ) -> "Iterator[Hooks]":
         from multihorizon.cli.progress import training_progress
         from multihorizon.cli.terminal import counted, note, show
-        from multihorizon.training.progress import Hooks
+        from multihorizon.runs.progress import Hooks
 
         name, steps = configuration.agent.name, configuration.schedule.iterations * trainer.iteration_steps
         with training_progress(name, steps, frames_per_step) as shown:

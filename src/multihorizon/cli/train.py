@@ -54,8 +54,9 @@ def run(options: argparse.Namespace) -> None:
     running.use_device(options.device)
     from multihorizon.agents.presets import preset
     from multihorizon.cli.settings import horizons_from, parsed
-    from multihorizon.training.records import CONFIGURATION, is_finished, read_configuration
-    from multihorizon.training.runs import train
+    from multihorizon.runs.configuration import read_configuration
+    from multihorizon.runs.folder import CONFIGURATION, is_finished
+    from multihorizon.runs.run import train
     from multihorizon.training.worlds import world
 
     chosen = world(options.env)

@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     weights = "weights file to load, such as RUN/weights-000010.npz (default: the newest in RUN)"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)
     parser.add_argument("--fps", type=int, help="agent steps shown in a second (default: the environment's)")
+    running.add_trust(parser)
     running.add_arguments(parser, "print the file, its steps and the return as JSON")
 
 
@@ -30,15 +31,15 @@ def run(options: argparse.Namespace) -> None:
     from multihorizon.api import watch
     from multihorizon.cli.terminal import show, show_json, working
     from multihorizon.reports.video import check_writer
-    from multihorizon.training.runs import load_run
+    from multihorizon.runs.run import load_run
 
     path = options.out or options.run / "episode.mp4"
     check_writer(path)
-    done = load_run(options.run)
+    done = load_run(options.run, trust=options.trust)
     with working(f"playing {options.env or done.configuration.environment} ..."):
         video = watch(
             done.policy(options.of_seed, options.weights),
-            options.env,
+            options.env or done.own.env,
             path,
             seed=options.seed,
             max_steps=options.steps,

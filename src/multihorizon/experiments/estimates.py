@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import jax
 
 from multihorizon.experiments.sweep import PlannedRun
-from multihorizon.training.checkpoint import KEPT
-from multihorizon.training.configuration import Configuration
-from multihorizon.training.configure import made
+from multihorizon.runs.checkpoint import KEPT
+from multihorizon.runs.configuration import Configuration
+from multihorizon.runs.configure import made
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 from multihorizon.agents.config import AgentConfig
 from multihorizon.discounting import Discount
 from multihorizon.errors import InputError, one_of
-from multihorizon.training.configuration import Configuration
-from multihorizon.training.configure import configured
+from multihorizon.runs.configuration import Configuration
+from multihorizon.runs.configure import configured
 from multihorizon.training.worlds import world
 
 TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # steps at which a discount is written down

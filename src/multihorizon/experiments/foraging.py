@@ -17,10 +17,10 @@ from multihorizon.envs.foraging import HAZARD as PRIOR
 from multihorizon.envs.foraging import Foraging
 from multihorizon.envs.hazard import Hazard
 from multihorizon.mdp import action_values, optimal_control
+from multihorizon.runs.recording import train
 from multihorizon.training.compiling import compiled
 from multihorizon.training.device_collector import DeviceCollector
 from multihorizon.training.evaluation import play_episodes
-from multihorizon.training.run import train
 from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import IterationMetrics, Report, Trainer
 from multihorizon.training.worlds import world

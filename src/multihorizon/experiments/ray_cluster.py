@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from multihorizon.errors import InputError, at_least, one_of
-from multihorizon.experiments.sweep import DESCRIPTION, PlannedRun, State, Status, TellOf, TrainAll, attempt
-from multihorizon.training.configuration import Configuration
-from multihorizon.training.records import WEIGHTS, Busy, Lock
-from multihorizon.training.run import Warn
+from multihorizon.experiments.sweep import PlannedRun, State, Status, TellOf, TrainAll, attempt
+from multihorizon.runs.configuration import Configuration
+from multihorizon.runs.folder import EXPERIMENT, Busy, Lock, is_finished
+from multihorizon.runs.metrics import Warn
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to others
@@ -177,11 +177,11 @@ def _task(configuration: Configuration, place: str, within: str, steps: int, gpu
         os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{MEMORY_SHARE * gpu_share:.3f}"
     gpus = "".join(f", GPU {gpu}" for gpu in ray.get_gpu_ids())
     where = f"{socket.gethostname()}, process {os.getpid()}{gpus}"
-    if not (Path(place.removesuffix(within)) / DESCRIPTION).exists():
+    if not (Path(place.removesuffix(within)) / EXPERIMENT).exists():
         said = f"{place} is not to be seen from {socket.gethostname()}: all nodes must share the experiment's folder"
         return Status(State.FAILED, where, said=said)
     _wait_for_lock(folder)
-    if (folder / WEIGHTS).exists():  # its worker died after the last moment
+    if is_finished(folder):  # its worker died after the last moment
         return Status(State.DONE, where, steps)
 
     def tell(status: Status) -> None:

@@ -1,7 +1,6 @@
 """An experiment in a folder: what of it is left, and a run of it from its last checkpoint to its end."""
 
 import gc
-import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -14,23 +13,17 @@ import jax
 
 from multihorizon.errors import InputError
 from multihorizon.experiments.experiment import Experiment, ExperimentRun
-from multihorizon.files import write_json
+from multihorizon.files import read_json, write_json
+from multihorizon.runs.configuration import Configuration, difference, plain, read_configuration
+from multihorizon.runs.configure import made
+from multihorizon.runs.folder import CONFIGURATION, EXPERIMENT, check_inside, is_finished, tidy
+from multihorizon.runs.metrics import Warn, read_metrics
+from multihorizon.runs.recording import record
+from multihorizon.runs.records import Records
 from multihorizon.training import memory
-from multihorizon.training.configuration import Configuration, difference, plain
-from multihorizon.training.configure import made
-from multihorizon.training.records import (
-    CONFIGURATION,
-    Records,
-    is_finished,
-    read_configuration,
-    read_metrics,
-    tidy,
-)
-from multihorizon.training.run import Warn, record
 from multihorizon.training.schedule import make_pace
 from multihorizon.training.trainer import IterationMetrics, Progress
-
-DESCRIPTION = "experiment.json"
+from multihorizon.training.worlds import world
 
 
 class State(Enum):
@@ -100,7 +93,7 @@ def _steps(configuration: Configuration) -> int:
 
 def describe(experiment: Experiment, out: Path) -> None:
     """Writes down what the folder is for, and clears away what a process killed in its last moment left of a run."""
-    write_json(out / DESCRIPTION, experiment.description())
+    write_json(out / EXPERIMENT, experiment.description())
     for folder in (out / run.folder for run in experiment.runs):
         if is_finished(folder):
             tidy(folder)
@@ -109,19 +102,19 @@ def describe(experiment: Experiment, out: Path) -> None:
 def _check(experiment: Experiment, out: Path) -> None:
     if not out.exists():
         return
-    path = out / DESCRIPTION
+    path = out / EXPERIMENT
     if not path.exists():
         foreign = sorted(file.name for file in out.iterdir() if not file.name.startswith("."))
         if foreign:
             raise InputError(f"{out} holds other files, as {foreign[0]}, and no experiment; choose an empty folder")
         return
+    held = read_json(path)
     try:
-        held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        name, runs = str(held["name"]), {run["folder"]: _essence(run) for run in held["runs"]}
+        name, runs = str(held["name"]), {check_inside(run["folder"]): _essence(run) for run in held["runs"]}
     except KeyError as problem:
         raise InputError(f"{path} has no {problem}; choose another folder") from None
     except (ValueError, TypeError) as problem:
-        raise InputError(f"{path} cannot be read ({problem}); choose another folder") from None
+        raise InputError(f"{path} does not describe a sweep ({problem}); choose another folder") from None
     if name != experiment.name:
         raise InputError(f"{out} holds the experiment {name}, not {experiment.name}; choose another folder")
     asked = {run["folder"]: _essence(run) for run in experiment.description()["runs"]}
@@ -189,7 +182,7 @@ def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) ->
         earned[0] = _mean(outcome.evaluation_returns)
         report(Progress(outcome.step, outcome.returns, None, 0.0, outcome.steps_per_second))
 
-    with made(configuration) as trainer:
+    with made(configuration, env=world(configuration.environment)) as trainer:  # the experiment is the user's word
         memory.check(trainer)
         with closing(Records(folder, configuration)) as records:
             record(trainer, configuration, records, report, finished, warn)

@@ -1,7 +1,5 @@
 """Reads run folders, finished or not, into values. Needs no JAX."""
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,11 +9,11 @@ from jaxtyping import Float
 
 from multihorizon.envs.atari import FRAMES_PER_STEP
 from multihorizon.errors import InputError
+from multihorizon.files import read_json
 from multihorizon.reports.escaping import replace_controls
 from multihorizon.reports.protocol import check_protocols, check_seeds, make_labels
-
-Warn = Callable[[str], None]
-EXPERIMENT, CONFIGURATION, METRICS, WEIGHTS = "experiment.json", "config.json", "metrics.jsonl", "weights.npz"
+from multihorizon.runs.folder import CONFIGURATION, EXPERIMENT, METRICS, check_inside, is_finished
+from multihorizon.runs.metrics import Line, Warn, read_metrics
 
 
 @dataclass(frozen=True)
@@ -146,11 +144,11 @@ def merge_seeds(runs: list[RunHistory]) -> tuple[Float[np.ndarray, " T"], Float[
 
 def _read_sweep(folder: Path, warn: Warn) -> RunCollection:
     path = folder / EXPERIMENT
-    content = _read_json(path)
+    content = read_json(path)
     try:
         runs = [
             replace(
-                _read_run(folder, folder / run["folder"], warn, run["environment"], int(run["seeds"])),
+                _read_run(folder, folder / check_inside(run["folder"]), warn, run["environment"], int(run["seeds"])),
                 label=replace_controls(str(run["label"])),
                 wanted_discount=_parse_wanted_discount(run.get("wanted")),
             )
@@ -189,13 +187,13 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
     shown = str(place.relative_to(root)) if place != root else place.resolve().name
     if not (place / CONFIGURATION).is_file():
         return RunHistory("", replace_controls(environment), shown, np.empty(0), np.empty((num_seeds, 0)))
-    configuration = _read_json(place / CONFIGURATION)
+    configuration = read_json(place / CONFIGURATION)
     try:
         name, environment = str(configuration["agent"]["name"]), replace_controls(str(configuration["environment"]))
         num_seeds, iterations = int(configuration["seeds"]), int(configuration["schedule"]["iterations"])
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{place / CONFIGURATION} is not the configuration of a run: {_describe(problem)}") from None
-    lines = _read_metrics(place / METRICS, num_seeds, warn)
+    lines = read_metrics(place, warn, num_seeds)
     frames_per_step = FRAMES_PER_STEP if parse_game(environment) else 1
     return RunHistory(
         label=replace_controls(name),
@@ -204,52 +202,22 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
         frames=np.array([line["step"] * frames_per_step for line in lines], float),
         scores=np.array([_parse_scores(line, num_seeds) for line in lines], float).reshape(len(lines), num_seeds).T,
         iterations=iterations,
-        finished=(place / WEIGHTS).is_file() or len(lines) >= iterations,
+        finished=is_finished(place) or len(lines) >= iterations,
         acting_discount=_parse_acting_discount(lines[-1]) if lines else None,
         configuration=configuration,
     )
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as problem:
-        raise InputError(f"{path} cannot be read: {problem}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path} cannot be read: it must hold a JSON object")
-    return content
-
-
-def _read_metrics(path: Path, num_seeds: int, warn: Warn) -> list[dict[str, Any]]:
-    """Reads the lines that are complete. A resumed run may have written an iteration twice; the later line counts."""
-    complete: dict[int, dict[str, Any]] = {}
-    damaged = []
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    for number, written in enumerate(text.splitlines(), start=1):
-        try:
-            line = json.loads(written)
-            _parse_scores(line, num_seeds)
-            _parse_acting_discount(line)
-            complete[int(line["iteration"])] = line | {"step": int(line["step"])}
-        except (ValueError, KeyError, TypeError, IndexError):
-            damaged.append(str(number))
-    if damaged:
-        lines = f"line {damaged[0]} is" if len(damaged) == 1 else f"lines {', '.join(damaged)} are"
-        warn(f"{path}: {lines} damaged and skipped")
-    return [complete[iteration] for iteration in sorted(complete)]
-
-
-def _parse_scores(line: dict[str, Any], num_seeds: int) -> list[float]:
+def _parse_scores(line: Line, num_seeds: int) -> list[float]:
     evaluated, trained = line["evaluation_returns"], line["returns"]
     by_seed = [evaluated[s] if evaluated[s] is not None else trained[s] for s in range(num_seeds)]
-    known = [np.nan if score is None else float(score) for score in by_seed]
-    return [score if np.isfinite(score) else np.nan for score in known]
+    return [np.nan if score is None else float(score) for score in by_seed]
 
 
-def _parse_acting_discount(line: dict[str, Any]) -> DiscountCurve | None:
+def _parse_acting_discount(line: Line) -> DiscountCurve | None:
     """Returns the weighted sum of the agent's horizons, as the metrics record it."""
     held = line.get("discount")
-    if not isinstance(held, dict) or not held:
+    if not held:
         return None
     ordered = sorted((float(t), float(value)) for t, value in held.items())
     return DiscountCurve("acted by", tuple(t for t, _ in ordered), tuple(value for _, value in ordered))

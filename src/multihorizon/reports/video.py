@@ -17,7 +17,7 @@ from multihorizon.files import atomically
 from multihorizon.reports.figure_style import BLACK, GREY, RED, SETTINGS
 
 if TYPE_CHECKING:
-    from multihorizon.training.watching import EpisodeRecord
+    from multihorizon.runs.watching import EpisodeRecord
 
 HEIGHT, GAME, CURVES = 480, 400, 720  # pixels
 CURSOR = tuple(int(RED[i : i + 2], 16) for i in (1, 3, 5))

@@ -182,6 +182,11 @@ def world(env: Any) -> World:
     return own
 
 
+def names_module(name: str) -> bool:
+    """Returns whether the name of an environment makes Gymnasium import a module, as `gym/module:Name-v0` does."""
+    return ":" in name
+
+
 def stored_world(name: str) -> World:
     """Returns the environment that a stored run or policy names, and imports no module that it names.
 
@@ -191,14 +196,15 @@ def stored_world(name: str) -> World:
     Raises:
         InputError: The id names a module, and is not registered.
     """
-    module, colon, registered = name.removeprefix("gym/").partition(":")
-    if not colon:
+    if not names_module(name):
         return world(name)
     import gymnasium
 
+    module, _, registered = name.removeprefix("gym/").partition(":")
+
     if registered not in gymnasium.registry:
         raise InputError(
-            f"the environment {registered} would import the Python module {module}, which may run any code; where you "
+            f"the environment {registered} would import the Python module {module}, which may run any code; if you "
             "trust it, pass trust=True, or hand the environment in with env="
         )
     return replace(world(f"gym/{registered}"), name=name)

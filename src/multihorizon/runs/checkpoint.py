@@ -5,7 +5,9 @@ its name. Arrays go between device and disk in pieces, so that a replay larger t
 replay that is not full yet, only what is filled is written.
 """
 
+import json
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,17 +22,34 @@ from jaxtyping import Array
 
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.errors import InputError
+from multihorizon.runs.configuration import difference
+from multihorizon.runs.folder import CONFIGURATION, DAMAGED
 
 PIECE_BYTES = 128 * 2**20
 KEPT = 2
 OF_ONE_ITERATION = (".tally", ".episodes")  # begun anew with the next, and not kept
+ABOUT = "run.json"  # the member of the file that says whose state it is
+MOST_ABOUT_BYTES = 2**24
+UNREADABLE = (ValueError, TypeError, KeyError, EOFError, SyntaxError, NotImplementedError, RuntimeError)
+
+
+class OtherRunError(ValueError):
+    """A checkpoint of another iteration, or of a run with other settings."""
 
 
 class Checkpoints:
-    """Of one run, the latest two."""
+    """The latest two checkpoints of one run.
 
-    def __init__(self, folder: Path, shape: ReplayShape, with_replay: bool) -> None:
-        self.folder, self.shape, self.with_replay = folder, shape, with_replay
+    Args:
+        folder: Where they are.
+        shape: The shape of the replay.
+        with_replay: Whether a checkpoint holds the replay.
+        identity: The settings of the run, as JSON, that may not differ when it is resumed. A checkpoint holds them and
+            the number of its iterations.
+    """
+
+    def __init__(self, folder: Path, shape: ReplayShape, with_replay: bool, identity: dict[str, Any]) -> None:
+        self.folder, self.shape, self.with_replay, self.identity = folder, shape, with_replay, identity
 
     def paths(self) -> list[Path]:
         """Newest first."""
@@ -40,7 +59,7 @@ class Checkpoints:
         """Writes the state after so many iterations. A state whose replay is None is written without one."""
         unfinished = self.folder / f".iteration-{iterations:06d}"
         try:
-            checksum = self._write(unfinished, state)
+            checksum = self._write(unfinished, state, iterations)
             os.replace(unfinished, self.folder / f"iteration-{iterations:06d}-{checksum:08x}.npz")
         except OSError as problem:
             raise InputError(
@@ -59,7 +78,8 @@ class Checkpoints:
         damaged = []
         for path in self.paths():
             try:
-                _, iterations, checksum = path.stem.split("-")
+                _, number, checksum = path.stem.split("-")
+                iterations = int(number)
                 if _checksum(path) != int(checksum, 16):
                     raise ValueError("checksum mismatch")
             except PermissionError as problem:
@@ -69,19 +89,24 @@ class Checkpoints:
                 damaged.append(path)
                 continue
             try:
-                state = self._read(path, init)
-            except (ValueError, EOFError, zipfile.BadZipFile) as problem:
+                state = self._read(path, init, iterations)
+            except OtherRunError as problem:
+                raise InputError(f"{path} does not belong to this run: {problem}") from None
+            except (*UNREADABLE, zipfile.BadZipFile, tokenize.TokenError) as problem:
                 raise InputError(
-                    f"{path} is whole, but no state that this version of multihorizon keeps of this run ({problem}); "
-                    "go on with the version that made it, or begin anew in another folder"
+                    f"{path} has the right checksum, but this version of multihorizon cannot read it "
+                    f"({' '.join(str(problem).split())[:200]}); resume the run with the version that wrote it, or "
+                    "start again in another folder"
                 ) from problem
             if damaged:
                 warn(f"using the previous checkpoint, {path.name}")
             for bad in damaged:  # out of the way of those to come, which have lower numbers
-                bad.rename(bad.with_name(f"damaged-{bad.name}"))
-            return state, int(iterations)
+                bad.rename(bad.with_name(f"{DAMAGED}{bad.name}"))
+            return state, iterations
         if damaged:
-            raise InputError(f"no checkpoint in {self.folder} is whole; to begin anew, remove that folder")
+            raise InputError(
+                f"no checkpoint in {self.folder} can be used; to start from the beginning, remove that folder"
+            )
         return init(), 0
 
     def _parts(self, state: Any, with_replay: bool) -> Iterator[tuple[str, Any]]:
@@ -91,12 +116,13 @@ class Checkpoints:
             if not name.startswith(OF_ONE_ITERATION if with_replay else (*OF_ONE_ITERATION, ".replay")):
                 yield name, leaf
 
-    def _write(self, path: Path, state: Any) -> int:
+    def _write(self, path: Path, state: Any, iterations: int) -> int:
         written = 0 if state.replay is None else int(np.asarray(state.replay.written).max())
         filled = min(written, self.shape.rows) * self.shape.streams
         with path.open("wb") as raw:
             summed: Any = _Summed(raw)  # typeshed asks for more than zipfile does
             with zipfile.ZipFile(summed, "w", zipfile.ZIP_STORED, allowZip64=True) as file:
+                file.writestr(ABOUT, json.dumps({"iterations": iterations, "configuration": self.identity}))
                 for name, leaf in self._parts(state, self.with_replay):
                     length = filled if name in BY_ROW else None
                     with file.open(name, "w", force_zip64=True) as stream:
@@ -105,11 +131,24 @@ class Checkpoints:
             os.fsync(raw.fileno())
         return summed.checksum
 
-    def _read(self, path: Path, init: Callable[[], Any]) -> Any:
+    def _check_owner(self, file: zipfile.ZipFile, iterations: int) -> None:
+        """Raises an error where a checkpoint is of another iteration, or of a run with other settings."""
+        if file.getinfo(ABOUT).file_size > MOST_ABOUT_BYTES:
+            raise ValueError(f"{ABOUT} is too long")
+        about = json.loads(file.read(ABOUT))
+        if about["iterations"] != iterations:
+            raise OtherRunError(f"it was written after iteration {about['iterations']}, and its name says {iterations}")
+        if differs := difference(self.identity, about["configuration"]):
+            raise OtherRunError(
+                f"in {CONFIGURATION} {differs} as in the checkpoint; undo the change, or train in another folder"
+            )
+
+    def _read(self, path: Path, init: Callable[[], Any], iterations: int) -> Any:
         form = jax.eval_shape(init)
         kept = dict(self._parts(form, with_replay=True))
         with zipfile.ZipFile(path) as file:
-            held = {name for name in file.namelist() if not name.startswith(OF_ONE_ITERATION)}
+            self._check_owner(file, iterations)
+            held = {name for name in file.namelist() if not name.startswith((ABOUT, *OF_ONE_ITERATION))}
             has_replay = any(name.startswith(".replay") for name in held)
             if not has_replay:  # written when training was interrupted or finished
                 kept = {name: leaf for name, leaf in kept.items() if not name.startswith(".replay")}

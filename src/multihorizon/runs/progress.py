@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from multihorizon.training.configuration import Configuration
+from multihorizon.runs.configuration import Configuration
 from multihorizon.training.trainer import IterationMetrics, Report
 
 

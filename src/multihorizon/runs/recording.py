@@ -11,14 +11,14 @@ from multihorizon.agents.acting import acting_weights
 from multihorizon.agents.config import AgentConfig
 from multihorizon.errors import InputError
 from multihorizon.files import writable_folder
-from multihorizon.training.checkpoint import Checkpoints
-from multihorizon.training.configuration import Configuration
+from multihorizon.runs.checkpoint import Checkpoints
+from multihorizon.runs.configuration import Configuration, identity
+from multihorizon.runs.folder import CHECKPOINTS, CONFIGURATION, LAST_GOOD, LATEST
+from multihorizon.runs.metrics import Warn, read_metrics, rows_of
+from multihorizon.runs.records import Records
 from multihorizon.training.guard import DivergenceError, good_copy
-from multihorizon.training.metrics import rows_of
-from multihorizon.training.records import CHECKPOINTS, LATEST, Records, read_metrics
 from multihorizon.training.trainer import IterationMetrics, Report, Trainer
 
-Warn = Callable[[str], None]
 Callback = Callable[[list[dict[str, Any]]], bool | None]
 """Receives the metrics of an iteration, a row for each seed. Training stops when it returns False."""
 DISCOUNT_TIMES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)
@@ -68,13 +68,11 @@ def record(
     folder = records.folder
     records.refuse_if_finished()
     trainer.guard.warn = warn
-    checkpoints = Checkpoints(writable_folder(folder / CHECKPOINTS), trainer.shape, configuration.checkpoint_replay)
-    restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
-    if first:
-        warn(f"resuming after iteration {first} of {trainer.schedule.iterations}")
-    elif read_metrics(folder):
-        warn(f"{folder} has no checkpoint yet, so training starts from the beginning")
-    records.rewind(first)
+    checkpoints = Checkpoints(
+        writable_folder(folder / CHECKPOINTS), trainer.shape, configuration.checkpoint_replay, identity(configuration)
+    )
+    restored, first = _restore(checkpoints, trainer, configuration, folder, warn)
+    records.rewind(first, warn)
     saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
     # The state after `done` iterations. It has its replay only between two iterations, since the next one changes the
@@ -111,11 +109,28 @@ def record(
             checkpointed = done
         raise KeyboardInterrupt(where_to_resume(folder, checkpointed)) from None
     except DivergenceError as problem:
-        kept = records.weights(problem.parameters, "-last-good")
+        kept = records.weights(problem.parameters, LAST_GOOD)
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
     if finishes:
         records.tidy()
     return finishes
+
+
+def _restore(
+    checkpoints: Checkpoints, trainer: Trainer, configuration: Configuration, folder: Path, warn: Warn
+) -> tuple[Any, int]:
+    """Returns the state to continue from, and how many iterations are done."""
+    restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
+    if first > trainer.schedule.iterations:
+        raise InputError(
+            f"{folder} has a checkpoint after iteration {first}, but its {CONFIGURATION} says that the run has "
+            f"{trainer.schedule.iterations}"
+        )
+    if first:
+        warn(f"resuming after iteration {first} of {trainer.schedule.iterations}")
+    elif read_metrics(folder):
+        warn(f"{folder} has no checkpoint yet, so training starts from the beginning")
+    return restored, first
 
 
 def _write_weights(records: Records, parameters: Any, done: int) -> None:

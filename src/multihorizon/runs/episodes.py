@@ -14,8 +14,8 @@ from scipy import stats
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs.vector import VectorEnvironment
 from multihorizon.errors import InputError, at_least
+from multihorizon.runs.policy import Policy, check_environment
 from multihorizon.training.evaluation import MOST_STEPS, play_episodes
-from multihorizon.training.policy import Policy, check_environment
 from multihorizon.training.state import follow
 from multihorizon.training.worlds import World, stored_world, world
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, Shaped, UInt8
 
 from multihorizon.envs.environment import Environment
 from multihorizon.envs.vector import Moves, VectorEnvironment
-from multihorizon.training.policy import Policy
+from multihorizon.runs.policy import Policy
 from multihorizon.training.state import follow
 from multihorizon.training.worlds import World
 

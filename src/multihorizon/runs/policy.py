@@ -21,7 +21,7 @@ from multihorizon.discounting import Discount, FitMethod, Horizons, reweight
 from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError, at_least
 from multihorizon.files import atomically, write_json
-from multihorizon.training.configuration import plain, restored
+from multihorizon.runs.configuration import plain, restored
 
 CONFIGURATION, WEIGHTS = "policy.json", "weights.safetensors"
 

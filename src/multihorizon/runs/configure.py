@@ -8,7 +8,7 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, Torso, as_torso
 from multihorizon.errors import InputError, at_least
-from multihorizon.training.configuration import Configuration
+from multihorizon.runs.configuration import Configuration
 from multihorizon.training.device_collector import DeviceCollector
 from multihorizon.training.evaluation import DeviceEvaluator
 from multihorizon.training.host_collector import HostCollector

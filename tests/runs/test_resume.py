@@ -23,12 +23,14 @@ from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import PRESETS, preset
 from multihorizon.cli import main
 from multihorizon.errors import InputError
-from multihorizon.training.checkpoint import Checkpoints
-from multihorizon.training.configuration import Configuration, plain, restored
-from multihorizon.training.configure import configured as configured_for
-from multihorizon.training.configure import made
-from multihorizon.training.records import Records, load_weights, read_configuration, read_metrics
-from multihorizon.training.run import record
+from multihorizon.runs.checkpoint import Checkpoints
+from multihorizon.runs.configuration import Configuration, plain, read_configuration, restored
+from multihorizon.runs.configure import configured as configured_for
+from multihorizon.runs.configure import made
+from multihorizon.runs.metrics import read_metrics
+from multihorizon.runs.recording import record
+from multihorizon.runs.records import Records
+from multihorizon.runs.weights import load_weights
 from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
@@ -44,6 +46,12 @@ def configured(iterations: int = 3, make: type[Scripted] = Scripted, **settings:
     given = {"checkpoint_minutes": 0.0} | settings
     configuration = Configuration(agent, "scripted", TORSO, trainer.schedule, 0, 1, 4, 3, **given)
     return trainer, configuration
+
+
+def dead_process() -> int:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
 
 
 class Stopped(Exception):
@@ -95,7 +103,7 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(tmp_path: Path) -> N
     assert [path.name[:16] for path in (tmp_path / "stopped/checkpoints").iterdir()] == ["iteration-000003"]
     assert list((tmp_path / "stopped/events").iterdir())
     (tmp_path / "stopped/checkpoints/iteration-000002-0.npz").write_bytes(b"of a run killed at its very end")
-    (tmp_path / "stopped/.weights-latest.123.npz").write_bytes(b"of one killed while it wrote them")
+    (tmp_path / f"stopped/.weights-latest.unfinished-{dead_process()}.npz").write_bytes(b"of one killed while it wrote")
     with pytest.raises(ValueError, match="is finished"):
         run(tmp_path / "stopped")
     assert [path.name[:16] for path in (tmp_path / "stopped/checkpoints").iterdir()] == ["iteration-000003"]
@@ -170,7 +178,7 @@ def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path: Path, monkeyp
     def refuse(path: Path) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("multihorizon.training.checkpoint._checksum", refuse)
+    monkeypatch.setattr("multihorizon.runs.checkpoint._checksum", refuse)
     with pytest.raises(ValueError, match=r"cannot be read \(Permission denied\)"):
         run(tmp_path / "kept")
     assert {path.name[:9] for path in (tmp_path / "kept/checkpoints").iterdir()} == {"iteration"}
@@ -246,7 +254,7 @@ def test_a_full_disk_stops_training_and_keeps_the_last_checkpoint(tmp_path: Path
     resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, limits[1]))
     try:
         with pytest.raises(ValueError, match=r"could not be written \(File too large\).*resume the run in"):
-            Checkpoints(tmp_path / "run/checkpoints", trainer.shape, True).save(trainer.init(0), 2)
+            Checkpoints(tmp_path / "run/checkpoints", trainer.shape, True, {}).save(trainer.init(0), 2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         records.close()

@@ -1,6 +1,7 @@
 """Where metrics go beside a run's folder."""
 
 import csv
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,9 @@ def test_weights_and_biases_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("WANDB_SILENT", "true")
     train(tmp_path / "run", [mh.loggers.WandB("test", mode="offline")])
     (written,) = (tmp_path / "run/wandb").glob("offline-run-*/run-*.wandb")
-    assert b"return/training/seed-0" in written.read_bytes()
+    deadline = time.monotonic() + 60  # another process writes it
+    while b"return/training/seed-0" not in written.read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     with pytest.raises(InputError, match="did you mean 'offline'"):
         train(tmp_path / "other", [mh.loggers.WandB("test", mode="ofline")])

@@ -10,31 +10,34 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.presets import agent as agent_by_name
 from multihorizon.errors import InputError, at_least
+from multihorizon.runs.configuration import Configuration, device_name, read_configuration
+from multihorizon.runs.configure import configured, made
+from multihorizon.runs.folder import CONFIGURATION, LOCK, is_finished, newest_weights
+from multihorizon.runs.loggers import Logger
+from multihorizon.runs.metrics import read_metrics, rows_of
+from multihorizon.runs.policy import CONFIGURATION as POLICY
+from multihorizon.runs.policy import Policy, load_policy
+from multihorizon.runs.progress import NoProgress, Watcher
+from multihorizon.runs.recording import Callback, record
+from multihorizon.runs.records import Records
+from multihorizon.runs.weights import load_weights
 from multihorizon.training import memory
-from multihorizon.training.configuration import Configuration, device_name
-from multihorizon.training.configure import configured, made
-from multihorizon.training.loggers import Logger
-from multihorizon.training.metrics import rows_of
-from multihorizon.training.policy import CONFIGURATION as POLICY
-from multihorizon.training.policy import Policy, load_policy
-from multihorizon.training.progress import NoProgress, Watcher
-from multihorizon.training.records import (
-    CONFIGURATION,
-    Own,
-    Records,
-    is_finished,
-    load_weights,
-    newest_weights,
-    read_configuration,
-    read_metrics,
-)
-from multihorizon.training.run import Callback, record
-from multihorizon.training.worlds import OWN, world
+from multihorizon.training.worlds import OWN, names_module, stored_world, world
+
+
+@dataclass(frozen=True)
+class Own:
+    """What the user handed in and a folder does not store."""
+
+    env: Any = None
+    network: Any = None
+    eval_env: Any = None
 
 
 class TemporaryFolder:
@@ -77,7 +80,8 @@ class Run:
     def _parameters(self, learner: Learner, weights: str | Path | None) -> Any:
         keys = jax.random.split(jax.random.key(0), len(self.seeds))
         like = jax.eval_shape(jax.vmap(learner.init), keys).parameters
-        return load_weights(newest_weights(self.folder) if weights is None else Path(weights), like)
+        held = load_weights(newest_weights(self.folder) if weights is None else Path(weights), like)
+        return {name: jnp.asarray(value) for name, value in held.items()}
 
     def policy(self, seed: int | None = None, weights: str | Path | None = None) -> Policy:
         """Returns the trained agent of one seed.
@@ -141,8 +145,10 @@ class Run:
             needs = memory.check(trainer)
             with closing(Records(self.folder, configuration, loggers, replaces)) as records:
                 records.refuse_if_finished()
-                frames = world(configuration.environment if own.env is None else own.env).frames_per_step
-                with watcher.watch(trainer, configuration, frames, f"on {device_name()}; {needs}") as hooks:
+                chosen = stored_world(configuration.environment) if own.env is None else world(own.env)
+                with watcher.watch(
+                    trainer, configuration, chosen.frames_per_step, f"on {device_name()}; {needs}"
+                ) as hooks:
                     record(trainer, configuration, records, hooks.report, hooks.finished, hooks.warn, callback)
 
     def __repr__(self) -> str:
@@ -288,23 +294,31 @@ def _folder(out: str | Path) -> Path:
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"out must be a folder, and {folder} is a file")
-    foreign = [path.name for path in sorted(folder.iterdir()) if path.name != ".lock"] if folder.is_dir() else []
+    foreign = [path.name for path in sorted(folder.iterdir()) if path.name != LOCK] if folder.is_dir() else []
     if foreign and CONFIGURATION not in foreign:
         raise InputError(f"{folder} holds other files, such as {foreign[0]}, and no run; choose another folder")
     return folder
 
 
-def load_run(path: str | Path, *, env: Any = None, network: Any = None, eval_env: Any = None) -> Run:
-    """Opens the folder of a run.
+def load_run(
+    path: str | Path, *, env: Any = None, network: Any = None, eval_env: Any = None, trust: bool = False
+) -> Run:
+    """Opens the folder of a run. A folder from a stranger cannot run code, unless `trust` is set.
 
     Args:
         path: The folder.
         env: The environment, where it was your own.
         network: The network, where it was your own.
         eval_env: The environment that was evaluated in, where that was another.
+        trust: Imports the Python module that the folder names for its environment, as in `gym/module:Name-v0`.
+
+    Raises:
+        InputError: The folder holds no run, or one whose environment would import a module.
     """
     folder = Path(path)
     configuration = read_configuration(folder)
+    if env is None and names_module(configuration.environment):
+        env = world(configuration.environment) if trust else stored_world(configuration.environment)
     chosen = None if env is None else world(env)
     return Run(folder, configuration, Own(chosen, network, None if eval_env is None else world(eval_env)))
 

@@ -6,7 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, get_args, get_type_hints
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import jax
 import numpy as np
@@ -19,7 +21,19 @@ from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork
 from multihorizon.agents.optimisers import Adam, RmsProp
 from multihorizon.discounting import Horizons
 from multihorizon.errors import InputError, at_least
+from multihorizon.files import read_json
+from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.training.schedule import Schedule
+
+# Fields, of the configuration or its schedule, that may change when a run is resumed.
+MAY_CHANGE = (
+    "iterations",
+    "evaluation_steps",
+    "evaluation_environments",
+    "checkpoint_minutes",
+    "checkpoint_replay",
+    "weights_every",
+)
 
 
 @dataclass(frozen=True)
@@ -101,9 +115,9 @@ def restored(value: Any, hint: Any = None) -> Any:
         hints = get_type_hints(kind)
         given = {name: restored(item, hints[name]) for name, item in value.items() if name != "type"}
         for name, item in given.items():
-            allowed = {int: int, float: int | float, bool: bool, str: str}.get(hints[name], object)
-            if not isinstance(item, allowed):
-                raise TypeError(f"{name} must be {hints[name].__name__}, got {item!r}")
+            if not _fits(item, hints[name]):
+                wanted = getattr(hints[name], "__name__", str(hints[name]))
+                raise TypeError(f"{name} must be {wanted}, got {repr(item)[:80]}")
         return kind(**given)
     if isinstance(value, list):
         return tuple(restored(item) for item in value)
@@ -112,6 +126,50 @@ def restored(value: Any, hint: Any = None) -> Any:
             if isinstance(choices, type) and issubclass(choices, Enum):
                 return choices[value]
     return value
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Returns whether a value has the type of the field that it was in."""
+    if isinstance(hint, UnionType) or get_origin(hint) is Union:
+        return any(_fits(value, one) for one in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if hint in (int, float):
+        allowed = int if hint is int else (int, float)
+        return isinstance(value, allowed) and not isinstance(value, bool)
+    kind = get_origin(hint) or hint
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+def read_configuration(folder: Path) -> Configuration:
+    """Reads the configuration of the run in a folder.
+
+    Raises:
+        InputError: The folder holds no run, or its configuration is damaged.
+    """
+    path = folder / CONFIGURATION
+    if not path.is_file():
+        raise InputError(f"{folder} is not a run: it has no {CONFIGURATION}")
+    content = read_json(path)
+    content.pop("versions", None)
+    try:
+        configuration = restored(content)
+    except KeyError as problem:
+        raise InputError(f"{path} cannot be read: {problem} is missing or unknown") from None
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
+        raise InputError(f"{path} cannot be read: {' '.join(str(problem).split())[:300]}") from None
+    if not isinstance(configuration, Configuration):
+        raise InputError(f"{path} is not the configuration of a run")
+    return configuration
+
+
+def identity(configuration: Configuration) -> dict[str, Any]:
+    """Returns, as JSON, the settings that may not change between two sessions of a run."""
+    stored = plain(configuration)
+    for name in MAY_CHANGE:
+        stored.pop(name, None)
+        stored["schedule"].pop(name, None)
+    return stored
 
 
 def versions() -> dict[str, str]:

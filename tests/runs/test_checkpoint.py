@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from scripted import small, trainer_of
 
-from multihorizon.training import checkpoint
-from multihorizon.training.checkpoint import Checkpoints
+from multihorizon.errors import InputError
+from multihorizon.runs import checkpoint
+from multihorizon.runs.checkpoint import Checkpoints
+
+IDENTITY = {"agent": {"n_steps": 3}}
 
 
 def nothing(*_: object) -> None:
@@ -39,7 +42,7 @@ def test_states_come_back_as_they_were_in_pieces_and_in_any_type(
     agent = small("multi-rainbow", compute_dtype="bfloat16")
     trainer = trainer_of(agent, steps=200, seeds=2)
     training, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
-    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True)
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
     for done in (1, 2, 3):
         kept.save(training, done)
     assert [path.name[:16] for path in kept.paths()] == ["iteration-000003", "iteration-000002"]
@@ -52,8 +55,8 @@ def test_what_belongs_to_one_iteration_is_not_looked_for(tmp_path: Path) -> None
     """Another version may count other things in it. What else it keeps must be the same, and is not called damaged."""
     trainer = trainer_of(small(), steps=200)
     training, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
-    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True)
-    for extra, problem in ((".tally.counted", None), (".learner.extra", "is whole, but .* holds other arrays")):
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
+    for extra, problem in ((".tally.counted", None), (".learner.extra", "cannot read it .* holds other arrays")):
         for path in kept.paths():
             path.unlink()
         kept.save(training, 1)
@@ -73,7 +76,7 @@ def test_what_belongs_to_one_iteration_is_not_looked_for(tmp_path: Path) -> None
 def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path) -> None:
     trainer = trainer_of(small(), steps=200)
     first, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
-    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True)
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
     kept.save(first, 1)
     second = first._replace(keys=trainer.init(1).keys)
     kept.save(second, 2)
@@ -94,7 +97,7 @@ def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path) -> None:
         assert equal(lasting(back), lasting(first))
         assert "is damaged" in warnings[0]
     kept.paths()[0].write_bytes(b"PK")
-    with pytest.raises(ValueError, match=r"no checkpoint in .* is whole; to begin anew, remove"):
+    with pytest.raises(ValueError, match=r"no checkpoint in .* can be used; to start from the beginning, remove"):
         kept.restore(lambda: trainer.init(0), warnings.append)
     kept.paths()[0].unlink()
     back, done = kept.restore(lambda: trainer.init(0), pytest.fail)
@@ -104,6 +107,21 @@ def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path) -> None:
 
 def test_a_state_of_another_shape_is_not_called_damaged(tmp_path: Path) -> None:
     trainer, other = (trainer_of(small(replay_capacity=capacity)) for capacity in (1_200, 800))
-    Checkpoints(tmp_path, trainer.shape, with_replay=True).save(trainer.init(0), 1)
-    with pytest.raises(ValueError, match=r"is whole, but .*\(an array has another shape .* begin anew in"):
-        Checkpoints(tmp_path, other.shape, with_replay=True).restore(lambda: other.init(0), pytest.fail)
+    Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY).save(trainer.init(0), 1)
+    with pytest.raises(ValueError, match=r"cannot read it \(an array has another shape .* start again in"):
+        Checkpoints(tmp_path, other.shape, with_replay=True, identity=IDENTITY).restore(
+            lambda: other.init(0), pytest.fail
+        )
+
+
+def test_checkpoint_of_other_settings_or_another_iteration_is_refused(tmp_path: Path) -> None:
+    trainer = trainer_of(small())
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity={"agent": {"n_steps": 3, "batch": 32}})
+    kept.save(trainer.init(0), 1)
+    changed = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity={"agent": {"n_steps": 2, "batch": 32}})
+    with pytest.raises(InputError, match=r"config\.json agent\.n_steps is 2, not 3 as in the checkpoint"):
+        changed.restore(lambda: trainer.init(0), pytest.fail)
+    path = kept.paths()[0]
+    path.rename(path.with_name(path.name.replace("000001", "000002")))
+    with pytest.raises(InputError, match="written after iteration 1, and its name says 2"):
+        kept.restore(lambda: trainer.init(0), pytest.fail)

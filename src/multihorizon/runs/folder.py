@@ -1,0 +1,77 @@
+"""The folder of a run: its file names, which process owns it, and whether the run is finished. Needs no JAX."""
+
+from pathlib import Path
+
+import filelock
+
+from multihorizon.errors import InputError
+from multihorizon.files import remove_leftovers
+
+CONFIGURATION, METRICS, WEIGHTS, CHECKPOINTS, LOCK = (
+    "config.json",
+    "metrics.jsonl",
+    "weights.npz",
+    "checkpoints",
+    ".lock",
+)
+EXPERIMENT = "experiment.json"  # in the folder of a sweep, which holds the folders of its runs
+LATEST = "-latest"  # weights after each iteration of a run that is not finished
+LAST_GOOD = "-last-good"  # weights before training diverged
+DAMAGED = "damaged-"  # begins the name of a file that was damaged and put aside
+
+
+def weights_path(folder: Path, suffix: str = "") -> Path:
+    """Returns the path of a weights file, such as `weights-latest.npz` for the suffix `-latest`."""
+    return folder / WEIGHTS.replace(".", f"{suffix}.")
+
+
+def is_finished(folder: Path) -> bool:
+    """Returns whether the run in a folder was trained to its end."""
+    return (folder / WEIGHTS).is_file()
+
+
+def newest_weights(folder: Path) -> Path:
+    """Returns the path of the final weights, or of the latest of a run that is not finished."""
+    for suffix in ("", LATEST):
+        if weights_path(folder, suffix).is_file():
+            return weights_path(folder, suffix)
+    raise InputError(f"{folder} has no weights yet: the first are written at the end of its first iteration")
+
+
+def tidy(folder: Path) -> None:
+    """Removes what a finished run does not need. Its last state stays, without a replay, so that it can be extended."""
+    for old in sorted((folder / CHECKPOINTS).glob("iteration-*.npz"), reverse=True)[1:]:
+        old.unlink()
+    weights_path(folder, LATEST).unlink(missing_ok=True)
+    remove_leftovers(folder)
+
+
+def check_inside(folder: str) -> str:
+    """Returns the folder of a run relative to its experiment's. It must not lead out of there."""
+    path = Path(folder)
+    if not folder or path.is_absolute() or path.drive or ".." in path.parts:
+        raise InputError(f"the folder of a run must lie inside its experiment's, got '{folder}'")
+    return folder
+
+
+class Busy(InputError):
+    """A folder that another process is writing to."""
+
+
+class Lock:
+    """Locks a folder until it is closed, or its process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / LOCK
+        if path.is_symlink():
+            raise InputError(f"{path} is a symbolic link, which a run does not follow; remove it")
+        self._lock = filelock.FileLock(path)
+        try:
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise Busy(f"{folder} is being trained by another process") from None
+
+    def close(self) -> None:
+        """Releases the lock."""
+        self._lock.release()

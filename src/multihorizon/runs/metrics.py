@@ -1,0 +1,152 @@
+"""Metrics of a run: one line of JSON for each iteration, as rows by seed, and as numbers by name. Needs no JAX."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from multihorizon.runs.folder import METRICS
+
+Line = dict[str, Any]
+Warn = Callable[[str], None]
+
+BY_SEED = ("episodes", "returns", "evaluation_episodes", "evaluation_returns")
+BY_HEAD = ("losses", "values")  # lists by seed and head; empty in an iteration without updates
+
+
+def read_metrics(folder: Path, warn: Warn | None = None, num_seeds: int | None = None) -> list[Line]:
+    """Reads the iterations of a run, in order.
+
+    Args:
+        folder: The folder of the run.
+        warn: Receives a message that names damaged lines, which are left out, and missing iterations.
+        num_seeds: Lines of another number of seeds count as damaged.
+    """
+    path = folder / METRICS
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    found: dict[int, Line] = {}
+    damaged = []
+    for number, written in enumerate(text.splitlines(), start=1):
+        try:
+            line = parse_line(written, num_seeds)
+        except (ValueError, RecursionError):
+            damaged.append(number)
+        else:
+            found[line["iteration"]] = line  # a run that was resumed may have written an iteration twice
+    missing = sorted(set(range(max(found, default=-1) + 1)) - set(found))
+    if warn is not None and damaged:
+        warn(f"{path}: {_listed('line', damaged, first=0)} damaged and skipped")
+    if warn is not None and missing:
+        warn(f"{path}: {_listed('iteration', missing, first=1)} missing")
+    return [found[iteration] for iteration in sorted(found)]
+
+
+def _listed(what: str, numbers: Sequence[int], first: int, most: int = 5) -> str:
+    named = ", ".join(str(number + first) for number in numbers[:most])
+    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
+    return f"{what} {named} is" if len(numbers) == 1 else f"{what}s {named}{more} are"
+
+
+def parse_line(text: str, num_seeds: int | None = None) -> Line:
+    """Returns the metrics of one iteration.
+
+    Raises:
+        ValueError: The text is not JSON, or a field is missing or of another type.
+    """
+    line = json.loads(text, parse_constant=_refuse)
+    if not isinstance(line, dict):
+        raise ValueError("a line must be a JSON object")
+    for name in ("iteration", "step", "updates"):
+        _check_whole(name, line.get(name))
+    for name in ("steps_per_second", "seconds"):
+        _check_number(name, line.get(name))
+    count = len(line["returns"]) if num_seeds is None and isinstance(line.get("returns"), list) else num_seeds
+    for name in BY_SEED:
+        check = _check_whole if name.endswith("episodes") else _check_score
+        for value in _check_list(name, line.get(name), count):
+            check(name, value)
+    for name in BY_HEAD:
+        by_seed = line.get(name)
+        if by_seed != []:
+            for heads in _check_list(name, by_seed, count):
+                for value in _check_list(name, heads, None):
+                    _check_number(name, value)
+    discount = line.get("discount", {})
+    if not isinstance(discount, dict):
+        raise ValueError("discount must be an object")
+    for time, value in discount.items():
+        _check_number("a time of discount", float(time))
+        _check_number("discount", value)
+    return line
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _check_list(name: str, value: Any, count: int | None) -> list[Any]:
+    if not isinstance(value, list) or not value or (count is not None and len(value) != count):
+        raise ValueError(f"{name} must be a list of {count or 'some'} values")
+    return value
+
+
+def _check_whole(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise ValueError(f"{name} must be a whole number of at least 0")
+
+
+def _check_number(name: str, value: Any) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > 1e300 or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number")
+
+
+def _check_score(name: str, value: Any) -> None:
+    if value is not None:
+        _check_number(name, value)
+
+
+def rows_of(line: Mapping[str, Any], first_seed: int) -> list[dict[str, Any]]:
+    """Returns one row for each seed of an iteration: plain numbers and lists by head, for a table."""
+    rows = []
+    for s in range(len(line["returns"])):
+        losses, values = (line[name][s] if line[name] else [] for name in BY_HEAD)
+        rows.append(
+            {
+                "iteration": line["iteration"],
+                "step": line["step"],
+                "seed": first_seed + s,
+                "episodes": line["episodes"][s],
+                "return": line["returns"][s],
+                "evaluation_episodes": line["evaluation_episodes"][s],
+                "evaluation_return": line["evaluation_returns"][s],
+                "updates": line["updates"],
+                "loss": _mean(losses),
+                "value": _mean(values),
+                "losses_by_horizon": list(losses),
+                "values_by_horizon": list(values),
+                "steps_per_second": line["steps_per_second"],
+                "seconds": line["seconds"],
+            }
+        )
+    return rows
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def scalars_of(line: Mapping[str, Any], first_seed: int, gammas: Iterable[float]) -> dict[str, float]:
+    """Returns the numbers of an iteration by name: by seed, and by horizon where there is one for each."""
+    named: dict[str, float] = {}
+    gammas = list(gammas)
+    for s in range(len(line["returns"])):
+        seed = f"seed-{first_seed + s}"
+        for name, tag in (("returns", "return/training"), ("evaluation_returns", "return/evaluation")):
+            if line[name][s] is not None:
+                named[f"{tag}/{seed}"] = line[name][s]
+        for name, tag in (("losses", "loss"), ("values", "value")):
+            if line[name]:
+                for gamma, value in zip(gammas, line[name][s], strict=True):
+                    named[f"{tag}/gamma-{gamma:.5f}/{seed}"] = value
+    return {**named, "steps_per_second": line["steps_per_second"]}

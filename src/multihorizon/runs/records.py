@@ -1,0 +1,114 @@
+"""Writes the folder of a run: its whole configuration, a line of metrics for each iteration, TensorBoard events, and
+weights. Nothing in it runs code when it is read."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from multihorizon.errors import InputError
+from multihorizon.files import atomically, remove_leftovers, write_json
+from multihorizon.runs.configuration import Configuration, difference, plain, read_configuration, versions
+from multihorizon.runs.folder import (
+    CONFIGURATION,
+    DAMAGED,
+    LATEST,
+    METRICS,
+    WEIGHTS,
+    Lock,
+    is_finished,
+    tidy,
+    weights_path,
+)
+from multihorizon.runs.loggers import Logger, TensorBoard
+from multihorizon.runs.metrics import read_metrics, scalars_of
+from multihorizon.runs.weights import save_weights
+
+
+class Records:
+    """Writes one run. One process at a time: a second one gets an error.
+
+    Args:
+        folder: The folder of the run, made if needed.
+        configuration: The run.
+        loggers: Where metrics go beside the folder; TensorBoard by default.
+        replaces: The configuration that the folder holds, where `configuration` is a permitted change of it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        configuration: Configuration,
+        loggers: Sequence[Logger] | None = None,
+        replaces: Configuration | None = None,
+    ) -> None:
+        self.folder, self.configuration = folder, configuration
+        self._lock = Lock(folder)
+        remove_leftovers(folder)
+        self._loggers = [TensorBoard()] if loggers is None else list(loggers)
+        path = folder / CONFIGURATION
+        if not path.exists():
+            write_json(path, plain(configuration) | {"versions": versions()})
+            return
+        held = read_configuration(folder)
+        if replaces is not None and plain(held) == plain(replaces):
+            _replace_configuration(folder, held, configuration)
+        elif differs := difference(plain(held), plain(configuration)):
+            self._lock.close()
+            raise InputError(f"{folder} holds a run with another configuration: {differs}; choose another folder")
+
+    def refuse_if_finished(self) -> None:
+        if is_finished(self.folder):
+            self.tidy()  # in case it was killed before that
+            raise InputError(f"the run in {self.folder} is finished; to extend it, resume it with more steps")
+
+    def rewind(self, iterations: int, warn: Callable[[str], None] = lambda message: None) -> None:
+        """Removes the metrics after the first so many iterations, which are about to be done again.
+
+        Where lines are damaged or missing, the file is kept beside the new one, and `warn` receives what is lost.
+        """
+        path = self.folder / METRICS
+        problems: list[str] = []
+        found = read_metrics(self.folder, problems.append, self.configuration.seeds)
+        kept = [line for line in found if line["iteration"] < iterations]
+        if len(kept) < iterations and path.is_file():
+            aside = path.with_name(f"{DAMAGED}{METRICS}")
+            shutil.copyfile(path, aside)
+            for problem in problems or [f"{path}: {iterations - len(kept)} iterations are missing"]:
+                warn(f"{problem}; the file as it was is kept as {aside.name}")
+        elif len(kept) < iterations:
+            warn(f"{path} is missing, and with it the metrics of the first {iterations} iterations")
+        with atomically(path) as file:
+            file.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        for logger in self._loggers:
+            logger.begin(self.folder, plain(self.configuration), kept[-1]["step"] if kept else 0)
+
+    def metrics(self, line: dict[str, Any]) -> None:
+        with (self.folder / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        scalars = scalars_of(line, self.configuration.seed, self.configuration.agent.horizons.gammas.tolist())
+        for logger in self._loggers:
+            logger.log(line["step"], scalars)
+
+    def weights(self, parameters: Any, suffix: str = "") -> Path:
+        return save_weights(weights_path(self.folder, suffix), parameters)
+
+    def tidy(self) -> None:
+        tidy(self.folder)
+
+    def close(self) -> None:
+        for logger in self._loggers:
+            logger.close()
+        self._lock.close()
+
+
+def _replace_configuration(folder: Path, held: Configuration, asked: Configuration) -> None:
+    """Writes a changed configuration. A finished run that is to be longer becomes an unfinished one, and does so first:
+    if the process is killed in between, the run is finished again at its old length."""
+    if asked.schedule.iterations > held.schedule.iterations and is_finished(folder):
+        (folder / WEIGHTS).rename(weights_path(folder, LATEST))
+    write_json(folder / CONFIGURATION, plain(asked) | {"versions": versions()})

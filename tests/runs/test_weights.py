@@ -1,0 +1,86 @@
+"""Weights on disk: read back as they were written, and refused before a hostile file takes memory or time."""
+
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from multihorizon.errors import InputError
+from multihorizon.runs.weights import load_weights, save_weights
+
+WEIGHTS = {"torso/0": np.arange(12, dtype=np.float32).reshape(2, 3, 2), "heads": np.ones((2, 4), np.float32)}
+
+
+def test_weights_are_read_as_they_were_written(tmp_path: Path) -> None:
+    held = load_weights(save_weights(tmp_path / "weights.npz", WEIGHTS), WEIGHTS)
+    assert set(held) == set(WEIGHTS)
+    for name, value in WEIGHTS.items():
+        np.testing.assert_array_equal(held[name], value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"heads": np.ones((2, 5), np.float32)}, r"heads has shape \(2, 5\) \(float32\), not \(2, 4\) \(float32\)"),
+        ({"heads": np.ones((2, 4), np.float64)}, r"heads has shape \(2, 4\) \(float64\)"),
+        ({"heads": np.ones((2, 4), bool)}, r"\(bool\)"),
+        ({"heads": np.ones((2, 4), np.int32)}, r"\(int32\)"),
+        ({"heads": np.asfortranarray(np.ones((2, 4), np.float32))}, "not"),
+        ({"heads": np.full((2, 4), np.nan, np.float32)}, "heads is not finite"),
+        ({"more": np.ones(1, np.float32)}, "it has 'more', the run has not"),
+    ],
+)
+def test_weights_of_another_run_are_refused(tmp_path: Path, changed: dict[str, np.ndarray], message: str) -> None:
+    path = save_weights(tmp_path / "weights.npz", WEIGHTS | changed)
+    with pytest.raises(InputError, match=message):
+        load_weights(path, WEIGHTS)
+
+
+def test_missing_weights_are_named(tmp_path: Path) -> None:
+    path = save_weights(tmp_path / "weights.npz", {"heads": WEIGHTS["heads"]})
+    with pytest.raises(InputError, match="it has no torso/0"):
+        load_weights(path, WEIGHTS)
+    with pytest.raises(InputError, match="there is no weights file"):
+        load_weights(tmp_path / "other.npz", WEIGHTS)
+
+
+def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path, rng: np.random.Generator) -> None:
+    path = save_weights(tmp_path / "weights.npz", WEIGHTS)
+    whole = path.read_bytes()
+    refused = 0
+    for place in rng.integers(8 * len(whole), size=300):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << (place % 8)
+        path.write_bytes(flipped)
+        try:
+            held = load_weights(path, WEIGHTS)
+        except InputError:
+            refused += 1
+            continue
+        for name, value in WEIGHTS.items():  # a bit of the archive that says nothing of its content
+            np.testing.assert_array_equal(held[name], value)
+    assert refused > 150
+
+
+@pytest.mark.parametrize("declared", [(1_000_000_000,), (2, 4)])
+def test_a_small_file_cannot_take_much_memory(tmp_path: Path, declared: tuple[int, ...]) -> None:
+    """The array is 4 GB of zeros, which are 4 MB when compressed; its header says so, or lies."""
+    path = tmp_path / "weights.npz"
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open("heads.npy", "w", force_zip64=True) as member,
+    ):
+        header = {"descr": "<f4", "fortran_order": False, "shape": declared}
+        np.lib.format.write_array_header_1_0(member, header)
+        for _ in range(250):
+            member.write(bytes(2**24))
+    assert path.stat().st_size < 2**23
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="does not hold the weights of this run"):
+            load_weights(path, {"heads": WEIGHTS["heads"]})
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
