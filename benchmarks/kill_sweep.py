@@ -142,6 +142,7 @@ def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=5, help="kills of each kind (default: 5)")
+    parser.add_argument("--ray-only", action="store_true", help="lose workers and nodes of Ray alone")
     parser.add_argument("--seed", type=int, default=0, help="seed of the moments (default: 0)")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
@@ -158,6 +159,8 @@ def main() -> None:
             ("ray worker", lambda out: on_ray(out, rng, options.kills, whole_nodes=False)),
             ("ray node", lambda out: on_ray(out, rng, options.kills, whole_nodes=True)),
         ):
+            if options.ray_only and name == "process":
+                continue
             out = Path(place) / name.replace(" ", "-")
             killed = disturbed(out)
             told[name] = {"killed": killed, "same": same(whole, results(out))}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from multihorizon.errors import InputError
 
 UNFINISHED = ".unfinished-"  # before the process number in the name of a file that is being written
 MOST_JSON_BYTES = 64 * 2**20
+CHECKSUM = "checksum"
 
 
 @contextmanager
@@ -52,10 +54,10 @@ def _is_running(process: int) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a file that holds a JSON object.
+    """Reads a file that holds a JSON object, and compares its checksum where it has one.
 
     Raises:
-        InputError: The file is missing, too large, or holds anything else.
+        InputError: The file is missing, too large, damaged, or holds anything else.
     """
     try:
         if path.stat().st_size > MOST_JSON_BYTES:
@@ -69,6 +71,12 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} cannot be read: {problem}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path} cannot be read: it must hold a JSON object")
+    checksum = content.pop(CHECKSUM, None)
+    if checksum not in (None, json_checksum(content)):
+        raise InputError(
+            f'{path} was damaged or edited: checksum mismatch; restore it, or remove its line "{CHECKSUM}" to use it '
+            "as it is"
+        )
     return content
 
 
@@ -91,7 +99,24 @@ def writable_file(path: Path) -> Path:
     return path
 
 
-def write_json(path: Path, content: Any) -> Path:
+def file_checksum(path: Path) -> str:
+    """Returns a checksum of a file's content."""
+    checksum = 0
+    with path.open("rb") as file:
+        while piece := file.read(2**24):
+            checksum = zlib.crc32(piece, checksum)
+    return f"{checksum:08x}"
+
+
+def json_checksum(content: Any) -> str:
+    """Returns a checksum of a value as JSON, whatever the order of its keys and its white space."""
+    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
+
+
+def write_json(path: Path, content: Any, checked: bool = False) -> Path:
+    """Writes a value as JSON, atomically; `checked` adds a checksum to an object, which `read_json` compares."""
+    if checked:
+        content = content | {CHECKSUM: json_checksum(content)}
     with atomically(path) as file:
         file.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     return path

@@ -1,7 +1,7 @@
-"""Ctrl-C and its like: the first signal asks the program to stop, the second ends it at once.
+"""Ctrl-C, SIGTERM and SIGHUP: the first signal asks the program to stop, the second ends it at once.
 
-While long work is in progress, a signal only sets a flag, and the work calls `check` where it can stop: between two
-steps, never while a file is written or inside another library's callback, which would swallow the exception.
+While long work runs, a signal only sets a flag, and the work calls `check` where it can stop: between two steps, never
+while a file is written or inside another library's callback, which would swallow an exception.
 """
 
 import os
@@ -15,7 +15,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 class _Received:
-    """The first signal of the process, and how many parts of the program want to be asked before they stop."""
+    """The first signal of the process, and how many parts of the program call `check` themselves."""
 
     number: int | None = None
     deferring: int = 0
@@ -31,14 +31,19 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
+def was_received() -> bool:
+    """Returns whether a signal was received."""
+    return _received.number is not None
+
+
 def exit_status() -> int:
-    """Returns the exit status after a signal: 128 and its number."""
+    """Returns the exit status after a signal: 128 plus its number."""
     return 128 + (signal.SIGINT if _received.number is None else _received.number)
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Lets signals set a flag alone; whoever is inside calls `check`."""
+    """Makes the first signal set a flag and nothing else. The code inside must call `check`."""
     _received.deferring += 1
     try:
         yield
@@ -46,13 +51,22 @@ def deferred() -> Iterator[None]:
         _received.deferring -= 1
 
 
+def leave_at_once(number: int, frame: Any = None) -> None:
+    """Ends the process. The handler of signals while the program starts and while it ends."""
+    del frame
+    os.write(2, b"multihorizon: interrupted\n")
+    os._exit(128 + number)
+
+
 def _first(number: int, frame: Any) -> None:
     del frame
     _received.number = number
     for one in SIGNALS:
-        signal.signal(one, _second)
+        if signal.getsignal(one) is _first:
+            signal.signal(one, _second)
     if not _received.deferring:
         raise KeyboardInterrupt
+    os.write(2, b"\nmultihorizon: interrupted, stopping after the current step; interrupt again to stop at once\n")
 
 
 def _second(number: int, frame: Any) -> None:
@@ -65,19 +79,21 @@ def _second(number: int, frame: Any) -> None:
 def handled(raise_again: bool = True) -> Iterator[None]:
     """Handles SIGINT, SIGTERM and SIGHUP until the context ends.
 
-    Nothing changes in a thread that cannot handle signals, where the caller has handlers of its own, or inside another
-    such context.
+    A signal that is ignored, as SIGHUP under nohup, stays so. Nothing changes in a thread that cannot handle signals,
+    where the caller has handlers of its own, or inside another such context.
 
     Args:
         raise_again: Whether a SIGTERM or SIGHUP ends the process when the context ends, once work has been saved. The
             command line exits with `exit_status` instead.
     """
-    defaults = (signal.SIG_DFL, signal.default_int_handler)
+    defaults = (signal.SIG_DFL, signal.default_int_handler, leave_at_once)
     is_main = threading.current_thread() is threading.main_thread()
-    if _received.handled or not is_main or any(signal.getsignal(one) not in defaults for one in SIGNALS):
+    now = {one: signal.getsignal(one) for one in SIGNALS}
+    ours = [one for one, handler in now.items() if handler in defaults]
+    if _received.handled or not is_main or any(now[one] != signal.SIG_IGN for one in SIGNALS if one not in ours):
         yield
         return
-    before = {one: signal.signal(one, _first) for one in SIGNALS}
+    before = {one: signal.signal(one, _first) for one in ours}
     _received.handled, _received.number = True, None
     try:
         yield

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from edit_json import replace_in
 
 from multihorizon.cli import games, main
 
@@ -64,8 +65,7 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         np.savez(other, **{name: value[..., :-1] for name, value in held.items()})
     assert main(["evaluate", f"{tmp_path}/a", "--weights", str(other)]) == 2
     assert "has shape" in capsys.readouterr().err
-    text = (tmp_path / "a/config.json").read_text()
-    (tmp_path / "a/config.json").write_text(text.replace('"environments": 4', '"environments": "4"'))
+    replace_in(tmp_path / "a/config.json", '"environments": 4', '"environments": "4"')
     assert main(["evaluate", f"{tmp_path}/a"]) == 2
     assert "environments must be int, got '4'" in capsys.readouterr().err
 

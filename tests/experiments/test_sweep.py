@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from disturbed import assert_same, command, lines, words
+from edit_json import replace_in
 from small_sweep import AGENT, EXPERIMENT
 
 from multihorizon.cli import main
@@ -97,7 +98,7 @@ def test_where_evaluations_are_played_may_differ(undisturbed: Path, tmp_path: Pa
     out = tmp_path / "small"
     shutil.copytree(undisturbed, out)
     path = out / EXPERIMENT.runs[0].folder / "config.json"
-    path.write_text(path.read_text().replace('"evaluation_environments": 10', '"evaluation_environments": 40'))
+    replace_in(path, '"evaluation_environments": 10', '"evaluation_environments": 40')
     assert plan(EXPERIMENT, out, 5.0)[0].configuration.evaluation_environments == 40
 
 
@@ -106,9 +107,12 @@ def test_a_run_begun_with_other_settings_is_not_gone_on_with(undisturbed: Path, 
     shutil.copytree(undisturbed, out)
     path = out / EXPERIMENT.runs[0].folder / "config.json"
     path.write_text(path.read_text().replace('"batch": 32', '"batch": 16'))
+    with pytest.raises(ValueError, match="checksum mismatch"):
+        plan(EXPERIMENT, out, 5.0)
+    replace_in(path, '"batch": 16', '"batch": 16')
     with pytest.raises(ValueError, match=r"with another configuration: agent\.batch is 16, not 32; choose"):
         plan(EXPERIMENT, out, 5.0)
-    path.write_text(path.read_text().replace('"batch": 16', '"batch": 32'))
+    replace_in(path, '"batch": 16', '"batch": 32')
     assert [one.status().state for one in plan(EXPERIMENT, out, 5.0)] == [State.DONE, State.DONE]
 
 

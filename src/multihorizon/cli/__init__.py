@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import NoReturn
 
 from multihorizon import __version__, interrupts
@@ -39,6 +40,8 @@ COMMANDS = {
     "report": report,
     "foraging": foraging,
 }
+# In these commands a signal sets a flag: an exception inside one of JAX's callbacks would be swallowed.
+USE_JAX = ("train", "resume", "evaluate", "watch", "foraging", "sweep")
 
 EXAMPLES = """\
 examples:
@@ -93,6 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(arguments: list[str]) -> int:
     try:
         _run(arguments)
+        interrupts.check()  # whoever asked to stop learns that it came too late for that
         return 0
     except BrokenPipeError:  # whoever read our output, as `head` does, has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it on leaving
@@ -101,6 +105,9 @@ def _guarded(arguments: list[str]) -> int:
         print(": ".join(("multihorizon", "interrupted", *map(str, stopped.args))), file=sys.stderr)
         return interrupts.exit_status()
     except Exception as problem:
+        if interrupts.was_received():  # which another library may have turned into an error of its own
+            print("multihorizon: interrupted", file=sys.stderr)
+            return interrupts.exit_status()
         line = _for_people(problem)
         if line is None:
             raise
@@ -120,7 +127,8 @@ def _run(arguments: list[str]) -> None:
         refuse(options.command, word)
     if options.command is None:
         raise InputError(f"a command is missing; allowed: {', '.join(COMMANDS)}")
-    COMMANDS[options.command].run(options)
+    with interrupts.deferred() if options.command in USE_JAX else nullcontext():
+        COMMANDS[options.command].run(options)
 
 
 # Arguments of the library's functions whose flags have other names.

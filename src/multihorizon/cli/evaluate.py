@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from multihorizon import interrupts
 from multihorizon.cli import choices, running
 from multihorizon.errors import at_least
 
@@ -42,6 +43,7 @@ def run(options: argparse.Namespace) -> None:
     found = {}
     with working(f"playing {environment} with {weights} ...") as tell:
         for seed in done.seeds:
+            interrupts.check()
 
             def told(ended: int, steps: int, seed: int = seed) -> None:
                 tell(f"seed {seed}: {counted(ended, 'episode')}, {steps:,} steps")

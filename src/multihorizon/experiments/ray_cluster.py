@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from multihorizon import interrupts
 from multihorizon.errors import InputError, at_least, one_of
 from multihorizon.experiments.sweep import PlannedRun, State, Status, TellOf, TrainAll, attempt
 from multihorizon.runs.configuration import Configuration
@@ -143,6 +144,7 @@ def _train_all(ray: Any, asked: dict[str, float], left: Sequence[PlannedRun], te
     }
     waiting = list(tasks)
     while waiting:
+        interrupts.check()
         ready, waiting = ray.wait(waiting, timeout=SECONDS_BETWEEN_LOOKS)
         statuses, warnings = ray.get(board.read.remote())
         for message in warnings:

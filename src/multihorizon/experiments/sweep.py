@@ -93,7 +93,7 @@ def _steps(configuration: Configuration) -> int:
 
 def describe(experiment: Experiment, out: Path) -> None:
     """Writes down what the folder is for, and clears away what a process killed in its last moment left of a run."""
-    write_json(out / EXPERIMENT, experiment.description())
+    write_json(out / EXPERIMENT, experiment.description(), checked=True)
     for folder in (out / run.folder for run in experiment.runs):
         if is_finished(folder):
             tidy(folder)

@@ -125,12 +125,24 @@ def _write_mp4(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_
     with warnings.catch_warnings():  # JAX warns of every fork; the one that starts ffmpeg runs none of our code
         warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
         writer.send(None)
+    problem = f"the video could not be written to {path.parent}; free some space there, or choose another folder"
     try:
         for frame in frames:
             writer.send(np.ascontiguousarray(frame))
         writer.close()
-    except OSError:  # with ffmpeg's whole command in it
-        raise InputError(f"no video could be written to {path.parent}; is there room, and leave to write?") from None
+    except OSError:  # its message holds ffmpeg's whole command
+        raise InputError(problem) from None
+    if _count_frames(path) != len(frames):  # ffmpeg ends quietly on a full disk
+        raise InputError(problem)
+
+
+def _count_frames(path: Path) -> int:
+    import imageio_ffmpeg
+
+    try:
+        return int(imageio_ffmpeg.count_frames_and_secs(str(path))[0])
+    except RuntimeError:  # not a video
+        return 0
 
 
 def _write_gif(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_second: int) -> None:

@@ -22,6 +22,7 @@ from jaxtyping import Array
 
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.errors import InputError
+from multihorizon.files import file_checksum
 from multihorizon.runs.configuration import difference
 from multihorizon.runs.folder import CONFIGURATION, DAMAGED
 
@@ -80,7 +81,7 @@ class Checkpoints:
             try:
                 _, number, checksum = path.stem.split("-")
                 iterations = int(number)
-                if _checksum(path) != int(checksum, 16):
+                if file_checksum(path) != checksum:
                     raise ValueError("checksum mismatch")
             except PermissionError as problem:
                 raise InputError(f"{path} cannot be read ({problem.strerror})") from problem
@@ -183,14 +184,6 @@ class _Summed:
 
     def flush(self) -> None:
         self._file.flush()
-
-
-def _checksum(path: Path) -> int:
-    checksum = 0
-    with path.open("rb") as file:
-        while piece := file.read(PIECE_BYTES):
-            checksum = zlib.crc32(piece, checksum)
-    return checksum
 
 
 # Arrays [S rows ...], written as far as they are filled.

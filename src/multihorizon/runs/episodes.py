@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import stats
 
+from multihorizon import interrupts
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs.vector import VectorEnvironment
 from multihorizon.errors import InputError, at_least
@@ -157,6 +158,7 @@ def _on_host(
                 blank = jnp.zeros((*frames.shape[:-1], frames.shape[-1] * environments.stack), frames.dtype)
                 stacks = advance(blank, frames, jnp.ones(at_once, bool))
                 begin(np.ones(at_once, bool))
+            interrupts.check()
             environments.send(np.asarray(policy.act(np.asarray(stacks), epsilon, rng)))
             moves = environments.receive()
             returns += np.where(playing, moves.rewards, 0)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from multihorizon.files import CHECKSUM, json_checksum
 from multihorizon.runs.folder import METRICS
 
 Line = dict[str, Any]
@@ -13,6 +14,9 @@ Warn = Callable[[str], None]
 
 BY_SEED = ("episodes", "returns", "evaluation_episodes", "evaluation_returns")
 BY_HEAD = ("losses", "values")  # lists by seed and head; empty in an iteration without updates
+COUNTS = ("iteration", "step", "updates")
+RATES = ("steps_per_second", "seconds")
+FIELDS = {*COUNTS, *RATES, *BY_SEED, *BY_HEAD, "discount"}
 
 
 def read_metrics(folder: Path, warn: Warn | None = None, num_seeds: int | None = None) -> list[Line]:
@@ -48,18 +52,32 @@ def _listed(what: str, numbers: Sequence[int], first: int, most: int = 5) -> str
     return f"{what} {named} is" if len(numbers) == 1 else f"{what}s {named}{more} are"
 
 
+def format_line(line: Line) -> str:
+    """Returns the metrics of one iteration as JSON, with a checksum."""
+    return json.dumps(line | {CHECKSUM: json_checksum(line)}, allow_nan=False)
+
+
 def parse_line(text: str, num_seeds: int | None = None) -> Line:
-    """Returns the metrics of one iteration.
+    """Returns the metrics of one iteration, of which older runs have no checksum.
 
     Raises:
-        ValueError: The text is not JSON, or a field is missing or of another type.
+        ValueError: The text is not JSON, its checksum differs, or a field is missing, unknown or of another type.
     """
     line = json.loads(text, parse_constant=_refuse)
     if not isinstance(line, dict):
         raise ValueError("a line must be a JSON object")
-    for name in ("iteration", "step", "updates"):
+    if line.pop(CHECKSUM, None) not in (None, json_checksum(line)):
+        raise ValueError("checksum mismatch")
+    if unknown := set(line) - FIELDS:
+        raise ValueError(f"unknown fields: {', '.join(sorted(unknown))}")
+    _check_fields(line, num_seeds)
+    return line
+
+
+def _check_fields(line: Line, num_seeds: int | None) -> None:
+    for name in COUNTS:
         _check_whole(name, line.get(name))
-    for name in ("steps_per_second", "seconds"):
+    for name in RATES:
         _check_number(name, line.get(name))
     count = len(line["returns"]) if num_seeds is None and isinstance(line.get("returns"), list) else num_seeds
     for name in BY_SEED:
@@ -78,7 +96,6 @@ def parse_line(text: str, num_seeds: int | None = None) -> Line:
     for time, value in discount.items():
         _check_number("a time of discount", float(time))
         _check_number("discount", value)
-    return line
 
 
 def _refuse(name: str) -> None:

@@ -1,6 +1,5 @@
 """A trained agent with its weights frozen: it values observations, acts, and can be saved and loaded."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, as_tor
 from multihorizon.discounting import Discount, FitMethod, Horizons, reweight
 from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError, at_least
-from multihorizon.files import atomically, write_json
+from multihorizon.files import atomically, file_checksum, read_json, write_json
 from multihorizon.runs.configuration import plain, restored
 
 CONFIGURATION, WEIGHTS = "policy.json", "weights.safetensors"
@@ -171,8 +170,9 @@ class Policy:
             "observation_shape": list(self.observation_shape),
             "observation_dtype": self.observation_dtype,
             "network": plain(stored),
+            "weights_checksum": file_checksum(folder / WEIGHTS),
         }
-        write_json(folder / CONFIGURATION, content)
+        write_json(folder / CONFIGURATION, content, checked=True)
         return folder
 
     def __repr__(self) -> str:
@@ -186,19 +186,24 @@ def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
     from safetensors.numpy import load_file
 
     path = folder / CONFIGURATION
+    content = read_json(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
         agent, stored = restored(content["agent"]), restored(content["network"])
         if not isinstance(agent, AgentConfig):
             raise ValueError("agent is not a configuration")
         shape = tuple(at_least("observation_shape", n, 1) for n in content["observation_shape"])
         actions = at_least("num_actions", content["num_actions"], 1)
         environment, dtype = str(content["environment"]), str(np.dtype(content["observation_dtype"]))
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise InputError(f"{path} cannot be read: {problem}") from None
+        checksum = content.get("weights_checksum")
+    except KeyError as problem:
+        raise InputError(f"{path} cannot be read: {problem} is missing or unknown") from None
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
+        raise InputError(f"{path} cannot be read: {' '.join(str(problem).split())[:300]}") from None
     if env is not None:
         check_environment(env, shape, actions)
     try:
+        if checksum is not None and file_checksum(folder / WEIGHTS) != checksum:
+            raise ValueError("checksum mismatch")
         held = load_file(folder / WEIGHTS)
     except (SafetensorError, ValueError, OSError) as problem:
         raise InputError(f"{folder / WEIGHTS} cannot be read: {problem}") from None

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from multihorizon import interrupts
 from multihorizon.agents.acting import acting_weights
 from multihorizon.agents.config import AgentConfig
 from multihorizon.errors import InputError
@@ -60,11 +61,27 @@ def record(
     warn: Warn,
     callback: Callback | None = None,
 ) -> bool:
-    """Trains what is left of a run in a folder, with its metrics, weights and checkpoints.
+    """Trains the rest of a run in a folder, with its metrics, weights and checkpoints.
+
+    An interrupt stops training after the current step, and writes a checkpoint of the last complete iteration unless
+    the one on disk is better.
 
     Returns:
         Whether the run is finished; False where the callback stopped it.
     """
+    with interrupts.handled(), interrupts.deferred():
+        return _record(trainer, configuration, records, report, finished, warn, callback)
+
+
+def _record(
+    trainer: Trainer,
+    configuration: Configuration,
+    records: Records,
+    report: Report,
+    finished: Callable[[IterationMetrics], None],
+    warn: Warn,
+    callback: Callback | None,
+) -> bool:
     folder = records.folder
     records.refuse_if_finished()
     trainer.guard.warn = warn
@@ -95,6 +112,7 @@ def record(
                 saved, checkpointed = time.monotonic(), done
             if callback is not None and _stops(callback, line, configuration.seed, folder):
                 break
+            interrupts.check()  # here the state still has its replay
             last = good_copy(state._replace(replay=None))
         finishes = done == trainer.schedule.iterations
         if finishes:

@@ -1,7 +1,6 @@
 """Writes the folder of a run: its whole configuration, a line of metrics for each iteration, TensorBoard events, and
 weights. Nothing in it runs code when it is read."""
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ from multihorizon.runs.folder import (
     weights_path,
 )
 from multihorizon.runs.loggers import Logger, TensorBoard
-from multihorizon.runs.metrics import read_metrics, scalars_of
+from multihorizon.runs.metrics import format_line, read_metrics, scalars_of
 from multihorizon.runs.weights import save_weights
 
 
@@ -50,7 +49,7 @@ class Records:
         self._loggers = [TensorBoard()] if loggers is None else list(loggers)
         path = folder / CONFIGURATION
         if not path.exists():
-            write_json(path, plain(configuration) | {"versions": versions()})
+            write_json(path, plain(configuration) | {"versions": versions()}, checked=True)
             return
         held = read_configuration(folder)
         if replaces is not None and plain(held) == plain(replaces):
@@ -81,13 +80,13 @@ class Records:
         elif len(kept) < iterations:
             warn(f"{path} is missing, and with it the metrics of the first {iterations} iterations")
         with atomically(path) as file:
-            file.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+            file.write_text("".join(format_line(line) + "\n" for line in kept), encoding="utf-8")
         for logger in self._loggers:
             logger.begin(self.folder, plain(self.configuration), kept[-1]["step"] if kept else 0)
 
     def metrics(self, line: dict[str, Any]) -> None:
         with (self.folder / METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, allow_nan=False) + "\n")
+            file.write(format_line(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
         scalars = scalars_of(line, self.configuration.seed, self.configuration.agent.horizons.gammas.tolist())
@@ -111,4 +110,4 @@ def _replace_configuration(folder: Path, held: Configuration, asked: Configurati
     if the process is killed in between, the run is finished again at its old length."""
     if asked.schedule.iterations > held.schedule.iterations and is_finished(folder):
         (folder / WEIGHTS).rename(weights_path(folder, LATEST))
-    write_json(folder / CONFIGURATION, plain(asked) | {"versions": versions()})
+    write_json(folder / CONFIGURATION, plain(asked) | {"versions": versions()}, checked=True)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped, UInt8
 
+from multihorizon import interrupts
 from multihorizon.envs.environment import Environment
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.runs.policy import Policy
@@ -50,6 +51,7 @@ def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> 
     stack = advance(blank, frame, jnp.asarray(True))
     values, actions, rewards = [], [], []
     for step in range(max_steps):
+        interrupts.check()
         value, action = act(stack, jax.random.fold_in(key, step))
         moves, picture = _step(played, np.asarray(action)[None]), None
         values.append(np.asarray(value))

@@ -1,0 +1,13 @@
+"""Edits JSON files as a user would who removes the checksum."""
+
+import json
+from pathlib import Path
+
+
+def replace_in(path: Path, old: str, new: str) -> None:
+    """Replaces a text that occurs in a JSON file."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    content = json.loads(text.replace(old, new))
+    content.pop("checksum", None)
+    path.write_text(json.dumps(content, indent=2), encoding="utf-8")

@@ -1,0 +1,188 @@
+"""Damage to the files of a run: flipped bits, cut and emptied files, other values in JSON, other names, links."""
+
+import contextlib
+import io
+import json
+import os
+import random
+import shutil
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from short_run import MESSAGES, difference
+
+from multihorizon.cli import main
+
+Damage = Callable[[Path, random.Random], str | None]
+VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2**31,
+    2**63,
+    2**64,
+    10**400,
+    1e308,
+    float("nan"),
+    "",
+    "x",
+    "[/b]",
+    "$x$",
+    "../x",
+    "\ud800",
+    "gym/canary:Canary-v0",
+    [],
+    {},
+    [[]],
+    {"type": "Adam"},
+    {"type": "os"},
+]
+
+
+EDITED = ", and no checksum"
+
+
+def damage_file(path: Path, rng: random.Random) -> str:
+    """Damages one file at random; returns how."""
+    kinds: list[Damage] = [_flip, _flip, _flip, _cut, _empty, _zeros, _noise, _remove, _make_folder, _swap]
+    if path.suffix in (".json", ".jsonl"):
+        kinds += [_change_value] * 6 + [_nest, _change_lines]
+    if path.parent.name == "checkpoints":
+        kinds += [_rename] * 2
+    kind = rng.choice(kinds)
+    return f"{kind.__name__.strip('_')} {kind(path, rng) or ''}"
+
+
+def _flip(path: Path, rng: random.Random) -> None:
+    content = bytearray(path.read_bytes())
+    for _ in range(rng.choice([1, 1, 1, 8]) if content else 0):
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+
+
+def _cut(path: Path, rng: random.Random) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: rng.randrange(len(content) + 1)])
+
+
+def _empty(path: Path, rng: random.Random) -> None:
+    path.write_bytes(b"")
+
+
+def _zeros(path: Path, rng: random.Random) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def _noise(path: Path, rng: random.Random) -> None:
+    path.write_bytes(rng.randbytes(rng.randrange(1, 2_000)))
+
+
+def _remove(path: Path, rng: random.Random) -> None:
+    path.unlink()
+
+
+def _make_folder(path: Path, rng: random.Random) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _swap(path: Path, rng: random.Random) -> None:
+    other = rng.choice([one for one in sorted(path.parent.iterdir()) if one.is_file()])
+    path.write_bytes(other.read_bytes())
+
+
+def _rename(path: Path, rng: random.Random) -> str:
+    name = rng.choice(["000000", "000001", "000099", "999999", "00000x", "-00001", "٣"])
+    path.rename(path.with_name(f"iteration-{name}-{path.stem.split('-', 2)[2]}.npz"))
+    return name
+
+
+def _nest(path: Path, rng: random.Random) -> None:
+    path.write_text("[" * 100_000)
+
+
+def _change_lines(path: Path, rng: random.Random) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    if rng.random() < 0.5:
+        lines.pop(rng.randrange(len(lines)))
+    else:
+        lines.append(rng.choice(lines))
+    path.write_text("".join(lines))
+
+
+def _change_value(path: Path, rng: random.Random) -> str:
+    """Replaces one value of a JSON file. In one of two cases its checksum is removed, as for an edit by the user."""
+    lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+    which = rng.randrange(len(lines))
+    try:
+        content = json.loads(lines[which])
+    except ValueError:
+        return "nothing"
+    places: list[tuple[Any, Any]] = []
+
+    def collect(value: Any) -> None:
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            places.append((value, key))
+            if isinstance(inner, dict | list):
+                collect(inner)
+
+    collect(content)
+    holder, key = rng.choice(places)
+    holder[key] = rng.choice(VALUES)
+    if rng.random() < 0.5:
+        content.pop("checksum", None)
+    lines[which] = json.dumps(content, indent=2 if path.suffix == ".json" else None)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogatepass")
+    return f"{key} = {str(holder[key])[:40]}{'' if 'checksum' in content else EDITED}"
+
+
+def run_quietly(words: Sequence[str]) -> tuple[int | None, str]:
+    """Runs a command in this process; returns its status, None where it raised, and what it wrote to stderr."""
+    out, err = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace", write_through=True) for _ in range(2)
+    )
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main(list(words))
+    except Exception:  # noqa: BLE001 - a traceback is what is looked for
+        return None, traceback.format_exc()
+    err.seek(0)
+    return status, err.read()
+
+
+def try_damage(unfinished: Path, whole: Path, place: Path, rng: random.Random) -> tuple[str, str | None]:
+    """Damages a copy of a run and uses it; returns what was done, and what went wrong."""
+    source = rng.choice([unfinished, unfinished, whole])
+    folder = place / "damaged"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(source, folder)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.parent.name != "events")
+    path = rng.choice([one for one in files if one.name != ".lock"])
+    done = f"{path.relative_to(folder)}: {damage_file(path, rng)}"
+    commands = {
+        "resume": ["resume", str(folder)],
+        "evaluate": ["evaluate", str(folder), "--episodes", "2"],
+        "report": ["report", str(folder), "--out", str(place / "report")],
+    }
+    name = (
+        rng.choice(["resume", "resume", "evaluate", "report"]) if source is unfinished else rng.choice(list(commands))
+    )
+    status, said = run_quietly(commands[name])
+    done = f"{name} after {done}"
+    if status is None or "Traceback" in said:
+        return done, said[-MESSAGES:]
+    if status not in (0, 2):
+        return done, f"status {status}: {said[-MESSAGES:]}"
+    if status == 2 and not said.strip().splitlines()[-1].startswith("multihorizon: "):
+        return done, f"status 2 without a message: {said[-500:]!r}"
+    if name == "resume" and status == 0 and not done.endswith(EDITED):
+        differs = difference(whole, folder)
+        if differs and not any(word in said for word in ("damaged", "missing", "no checkpoint", "lost")):
+            return done, f"silently, {differs}: {said[-500:]!r}"
+    if os.path.exists(place / "canary-ran"):
+        return done, "code of the folder was run"
+    return done, None
