@@ -105,6 +105,7 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbow --env gym/CartPole-v1 --device gpu", "there is no GPU that JAX can use"),
         ("train rainbow --env gym/CartPole-v1 --device tpu", "unknown device 'tpu'"),
         ("train rainbow --env gym/CartPole-v1 --envs 0", "--envs must be a whole number"),
+        ("train rainbow --env gym/CartPole-v1 --envs 5000", "--envs must be at most 1,024, got 5000"),
         ("train rainbow --env foraging --training-steps 0", "--training-steps"),
         ("train rainbow --env foraging --evaluation-steps -1", "--evaluation-steps"),
         ("train rainbow --env foraging --checkpoint-minutes -1", "--checkpoint-minutes must be 0 or more"),

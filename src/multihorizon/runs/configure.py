@@ -17,6 +17,8 @@ from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Collector, Evaluator, Trainer
 from multihorizon.training.worlds import World, stored_world, world
 
+MOST_ON_DEVICE, MOST_ON_HOST = 1_000_000, 1_024  # environments of a seed; each one on the host takes a while to make
+
 
 def configured(
     chosen: World,
@@ -42,10 +44,11 @@ def configured(
             f"steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}; "
             "a shorter warm-up is set by warm_up_steps"
         )
+    most = MOST_ON_DEVICE if chosen.on_device else MOST_ON_HOST
     if environments is not None:
-        at_least("num_envs", environments, 1)
+        at_least("num_envs", environments, 1, most)
     if evaluation_environments is not None:
-        at_least("num_evaluation_envs", evaluation_environments, 1)
+        at_least("num_evaluation_envs", evaluation_environments, 1, most)
     if evaluation_steps is not None:
         at_least("evaluation_steps", evaluation_steps, 0)
     if training_steps is None:  # as many as are usual, or a little fewer where that makes no remainder
