@@ -9,6 +9,7 @@ import numpy as np
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.networks import MlpTorso
 from multihorizon.agents.presets import preset
+from multihorizon.envs.timing import TimingFields
 from multihorizon.envs.vector import Moves
 from multihorizon.training.host_collector import HostCollector
 from multihorizon.training.host_evaluation import HostEvaluator
@@ -25,7 +26,7 @@ class Scripted:
     reward of a step, follow from the seed alone. Action a pays a on top."""
 
     frame_shape, frame_dtype, stack, actions = (4,), "uint8", 2, ACTIONS
-    most_steps = 12
+    most_steps, timing = 12, TimingFields()
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -14,6 +14,7 @@ from multihorizon.agents.networks import MlpTorso
 from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import preset
 from multihorizon.discounting import single
+from multihorizon.envs.timing import Timing
 from multihorizon.runs.recording import train
 from multihorizon.training.guard import LEAST_UPDATES, DivergenceError, Guard
 from multihorizon.training.state import Tally
@@ -21,6 +22,7 @@ from multihorizon.training.state import Tally
 
 class FakeReplay(NamedTuple):
     rewards: Any
+    timing: Timing = Timing()
 
 
 class FakeLearner(NamedTuple):

@@ -95,8 +95,8 @@ class Learner:
         ahead = self.network(target)(transition.next_observation)
         choosing = self.values(parameters, transition.next_observation) if self.agent.double_q else loss.values(ahead)
         goal = loss.target(
-            n_step_returns(transition.rewards, self.gammas),
-            bootstrap_factors(self.gammas, transition.steps, transition.terminated),
+            n_step_returns(transition.rewards, self.gammas, transition.timing),
+            bootstrap_factors(self.gammas, transition.steps, transition.terminated, transition.timing),
             ahead,
             next_actions(choosing, self.acting_weights, self.agent.bootstrap),
         )

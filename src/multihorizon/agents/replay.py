@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
 from multihorizon import kernels
+from multihorizon.envs.timing import Timing, TimingFields
 from multihorizon.errors import InputError
 from multihorizon.kernels import fused_replay
 
@@ -34,7 +35,8 @@ def has_final(ends: Any) -> Any:
 
 
 class Transition(NamedTuple):
-    """`rewards` are raw, and 0 after the episode's end; `next_observation` is `steps` ≤ n steps on."""
+    """`rewards` are raw, and 0 after the episode's end; `next_observation` is `steps` ≤ n steps on. `timing` has arrays
+    [n] where the environment has timing; after the episode's end durations are 0 and survivals 1."""
 
     observation: Array
     action: Int[Array, ""]
@@ -42,6 +44,7 @@ class Transition(NamedTuple):
     steps: Int[Array, ""]
     terminated: Bool[Array, ""]
     next_observation: Array
+    timing: Timing = Timing()
 
 
 class Rows(NamedTuple):
@@ -52,6 +55,7 @@ class Rows(NamedTuple):
     reward: Float[Array, " m"]
     end: UInt8[Array, " m"]
     first: Bool[Array, " m"]  # is this frame the first of its episode?
+    timing: Timing = Timing()  # [m], in the fields that the replay has
 
 
 class Replay(NamedTuple):
@@ -67,6 +71,7 @@ class Replay(NamedTuple):
     block_sums: Float[Array, " blocks"]
     largest_priority: Float[Array, ""]
     written: Int[Array, " N"]  # rows, by stream
+    timing: Timing = Timing()  # [LN], in the fields that the environment has
 
 
 class Batch(NamedTuple):
@@ -86,6 +91,7 @@ class ReplayShape:
     stack: int
     n_steps: int
     batch: int
+    timing: TimingFields = TimingFields()
 
     def __post_init__(self) -> None:
         longest = self.n_steps + self.stack
@@ -128,6 +134,7 @@ def init(shape: ReplayShape) -> Replay:
         block_sums=jnp.zeros(shape.blocks),
         largest_priority=jnp.ones(()),
         written=jnp.zeros(shape.streams, jnp.int32),
+        timing=shape.timing.fill(lambda: jnp.ones(size)),
     )
 
 
@@ -141,7 +148,9 @@ def add_finals(
 ) -> Replay:
     """Writes the frames [m ...] that episodes were cut off at, to those streams alone in which one was."""
     none = jnp.zeros(frames.shape[0])
-    rows = Rows(frames, none.astype(int), none, jnp.full(frames.shape[0], FINAL, jnp.uint8), none.astype(bool))
+    actions, ends = none.astype(int), jnp.full(frames.shape[0], FINAL, jnp.uint8)
+    timing = shape.timing.fill(lambda: jnp.ones(frames.shape[0]))
+    rows = Rows(frames, actions, none, ends, none.astype(bool), timing)
     return _write(shape, replay, rows, truncated, first)
 
 
@@ -166,6 +175,7 @@ def _write(
         ends=write(replay.ends, rows.end),
         ages=write(replay.ages, age),
         written=replay.written.at[streams].add(which),
+        timing=jax.tree.map(write, replay.timing, rows.timing),
     )
     # This row's return is not known yet, and the oldest rows have lost frames of their stacks.
     lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k m]
@@ -225,6 +235,7 @@ def _transition(shape: ReplayShape, replay: Replay, index: Int[Array, ""]) -> Tr
     ends = replay.ends[window]
     running = jnp.concatenate([jnp.ones(1, bool), jnp.cumprod(ends[:-1] == CONTINUES).astype(bool)])
     steps = running.sum()
+    durations, survivals = replay.timing
     return Transition(
         observation=_stack(shape, replay, row, stream),
         action=replay.actions[index],
@@ -232,6 +243,10 @@ def _transition(shape: ReplayShape, replay: Replay, index: Int[Array, ""]) -> Tr
         steps=steps,
         terminated=jnp.any(running & (ends == TERMINATED)),
         next_observation=_stack(shape, replay, row + steps, stream),
+        timing=Timing(
+            duration=None if durations is None else jnp.where(running, durations[window], 0.0),
+            survival=None if survivals is None else jnp.where(running, survivals[window], 1.0),
+        ),
     )
 
 
@@ -244,6 +259,15 @@ def _stack(shape: ReplayShape, replay: Replay, row: Int[Array, ""], stream: Int[
     seen = (age >= back).reshape(-1, *[1] * (frames.ndim - 1))
     frames = jnp.where(seen, frames, jnp.zeros((), frames.dtype))
     return jnp.moveaxis(frames, 0, -2).reshape(*shape.frame_shape[:-1], -1)
+
+
+def extremes(replay: Replay, values: Float[Array, " LN"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Returns the smallest and the largest of one value per row, among the rows that are written; 1 if none is. NaN if
+    one of them is NaN."""
+    row, stream = jnp.divmod(jnp.arange(values.shape[0]), replay.written.shape[0])
+    held = jnp.where(row < replay.written[stream], values, values[0])
+    is_empty = replay.written[0] == 0
+    return jnp.where(is_empty, 1.0, held.min()), jnp.where(is_empty, 1.0, held.max())
 
 
 def reprioritise(

@@ -16,8 +16,10 @@ and checkpoints from which `multihorizon resume` goes on if the run is stopped, 
 """
 EPILOG = """\
 environments:
-  pathworld, foraging, minatar/GAME   live on the device with the agent
-  pathworld/hazard, foraging/hazard   learned in without hazard, judged under it
+  pathworld, foraging, shortcut       small worlds that are solved exactly; they live on the device with the agent
+  minatar/GAME                        on the device too
+  pathworld/hazard, foraging/hazard, shortcut/hazard
+                                      learned in without hazard, judged under it
   atari/GAME                          the sixty games of the paper: multihorizon games
   gym/ID                              any of Gymnasium's with discrete actions, as gym/CartPole-v1
 """

@@ -7,7 +7,9 @@ _HOMES = {
     "Foraging": "foraging",
     "GymnasiumHazard": "gymnasium_hazard",
     "Hazard": "hazard",
+    "Lethal": "hazard",
     "Pathworld": "pathworld",
+    "Shortcut": "shortcut",
     "Step": "environment",
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, UInt8
 
+from multihorizon.envs.timing import TimingFields
 from multihorizon.envs.vector import Moves, check_actions
 from multihorizon.errors import InputError, inside, is_on, one_of
 
@@ -60,6 +61,7 @@ class Atari:
 
     frame_dtype = "uint8"
     stack = STACK
+    timing = TimingFields()
 
     def __init__(
         self,

@@ -23,7 +23,9 @@ class FiniteState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FiniteWorld:
-    """Starts in one of `starts`, all alike; cut off after `most_steps` (0: never). `backdrop` is what a picture of it
+    """The durations and survivals of the MDP are reported with each step; survival ends no episode.
+
+    Starts in one of `starts`, all alike; cut off after `most_steps` (0: never). `backdrop` is what a picture of it
     shows behind the agent, a colour for each cell."""
 
     mdp: HazardousMDP
@@ -39,7 +41,7 @@ class FiniteWorld:
 
     @cached_property
     def _next(self) -> Int[np.ndarray, "S A"]:
-        matrix = self.mdp.matrix
+        matrix = self.mdp.moves
         if matrix.nnz and matrix.data.min() < 1:
             raise InputError("a finite world must be deterministic: each transition certain, or the episode's end")
         following = np.full(matrix.shape[0], ENDS)
@@ -69,4 +71,9 @@ class FiniteWorld:
         place = jnp.where(terminated, state.place, following)
         steps = state.steps + 1
         truncated = ~terminated & (steps >= self.most_steps) & (self.most_steps > 0)
-        return FiniteState(place, steps), Step(self.observe(place), reward, terminated, truncated)
+        durations, survivals = (
+            None if each is None else jnp.asarray(each, jnp.float32)[state.place, action]
+            for each in (self.mdp.durations, self.mdp.survivals)
+        )
+        step = Step(self.observe(place), reward, terminated, truncated, durations, survivals)
+        return FiniteState(place, steps), step

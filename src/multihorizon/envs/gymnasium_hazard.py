@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 
 from multihorizon.discounting.hazard import Prior
+from multihorizon.envs.timing import declared_timing, read_timing
 
 HAZARD = 0x68617A  # sets the draws of hazard apart from all others of a seed
 
@@ -14,7 +15,8 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Ends episodes by hazard.
 
     Each reset draws λ from the prior, which the agent does not see. A step is survived with probability e^{-λ}; its
-    reward is earned either way. `info["died_by_hazard"]` says whether hazard ended the episode.
+    reward is earned either way. `info["died_by_hazard"]` says whether hazard ended the episode. Where the environment
+    declares durations, a step that lasts dt is survived with probability e^{-λ dt}.
 
     Args:
         env: The environment.
@@ -28,6 +30,7 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._prior = prior
         self._rng = np.random.default_rng() if seed is None else np.random.default_rng([seed, HAZARD])
         self._survive = 1.0
+        self._timing = declared_timing(env.metadata)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if seed is not None:
@@ -38,5 +41,6 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        died = bool(self._rng.random() >= self._survive)
+        lasts = read_timing(info, self._timing).duration if self._timing.duration else 1.0
+        died = bool(self._rng.random() >= self._survive**lasts)
         return observation, reward, terminated or died, truncated, {**info, "died_by_hazard": died}

@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from jaxtyping import Int, Shaped
 
+from multihorizon.envs.timing import METADATA, Timing, TimingFields, declared_timing, read_timing
 from multihorizon.envs.vector import Moves, check_actions
 from multihorizon.errors import InputError
 
@@ -16,7 +17,8 @@ from multihorizon.errors import InputError
 class Gymnasium:
     """`count` environments, by a registered name or by a function that makes one. Observations are vectors, images
     [height width channels] or grey ones [height width], or a number that becomes one-hot. `rendered` ones hand out
-    pictures instead."""
+    pictures instead. Environments declare in `metadata["timing"]` that each step has `info["duration"]` or
+    `info["survival"]`."""
 
     stack = 1
 
@@ -56,6 +58,8 @@ class Gymnasium:
         self.frame_dtype = "uint8" if observed.dtype == np.uint8 else "float32"
         rate = self._environments.envs[0].metadata.get("render_fps")
         self.frames_per_second = min(int(rate), 120) if rate else 15
+        metadata = self._environments.envs[0].metadata or {}
+        self.timing, self._declares_timing = declared_timing(metadata), METADATA in metadata
         self._sent: Any = None
 
     def check_observation(self) -> None:
@@ -88,6 +92,8 @@ class Gymnasium:
         frames, rewards, terminated, truncated, info = self._environments.step(self._sent)
         if not np.isfinite(rewards).all():
             raise InputError(f"the environment gave a reward of {rewards[~np.isfinite(rewards)][0]}; it must be finite")
+        if not self._declares_timing:
+            _check_undeclared(info)
         finals = None
         if "final_obs" in info and not self._rendered:
             finals = np.zeros((self.count, *self.frame_shape), self.frame_dtype)
@@ -99,10 +105,41 @@ class Gymnasium:
             np.asarray(terminated),
             np.asarray(truncated) & ~np.asarray(terminated),
             finals,
+            self._timing_of_step(),
         )
+
+    def _timing_of_step(self) -> Timing:
+        """Returns the latest step's, as the environments read it: Gymnasium's joint `info` would round it to whole
+        numbers where the first environment's is whole."""
+        each: list[Any] = list(self._environments.envs)
+        names = [name for name, field in self.timing._asdict().items() if field]
+        return Timing(**{name: np.array([getattr(one.timing, name) for one in each], np.float32) for name in names})
 
     def close(self) -> None:
         self._environments.close()
+
+
+class _Timed(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Holds the timing of its latest step."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], fields: TimingFields) -> None:
+        super().__init__(env)
+        self._fields, self.timing = fields, Timing()
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.timing = read_timing(info, self._fields)
+        return observation, reward, terminated, truncated, info
+
+
+def _check_undeclared(info: dict[str, Any]) -> None:
+    """Raises an error where `info` has a field that might be meant as timing, in an environment that declares none."""
+    for name in Timing._fields:
+        if name in info or name in info.get("final_info", ()):
+            raise InputError(
+                f'the environment gives info["{name}"] without declaring it; to learn with it, set '
+                f'metadata["{METADATA}"] = ("{name}",), and to ignore it, set metadata["{METADATA}"] = ()'
+            )
 
 
 def _made(make: str | Callable[[], gymnasium.Env[Any, Any]], rendered: bool) -> gymnasium.Env[Any, Any]:
@@ -118,6 +155,7 @@ def _made(make: str | Callable[[], gymnasium.Env[Any, Any]], rendered: bool) -> 
         except Exception as problem:  # whatever stands in its code
             said = " ".join(str(problem).split()) or type(problem).__name__
             raise InputError(f"Gymnasium cannot {'draw' if rendered else 'make'} '{make}': {said}") from problem
+    timing = declared_timing(made.metadata)
     if isinstance(made.observation_space, gymnasium.spaces.Discrete):
-        return gymnasium.wrappers.FlattenObservation(made)  # one-hot
-    return made
+        made = gymnasium.wrappers.FlattenObservation(made)  # one-hot
+    return _Timed(made, timing) if any(timing) else made

@@ -4,6 +4,7 @@ Gymnax's environments have `default_params`, `reset(key, params) -> (observation
 `step(key, state, action, params) -> (observation, state, reward, done, info)`; Craftax's have the same.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, Key
 
 from multihorizon.envs.environment import Step
+from multihorizon.envs.timing import Timing
 from multihorizon.errors import InputError
 
 
@@ -76,13 +78,15 @@ class Gymnax:
         """`step_env` does not reset by itself, and so returns the last observation of an episode.
 
         Versions differ in what they return: (observation, state, reward, done, info), where `done` covers the time
-        limit, or terminated and truncated apart.
+        limit, or terminated and truncated apart. `info["duration"]` and `info["survival"]` are the step's timing, where
+        the environment has them.
         """
         move = getattr(self.environment, "step_env", self.environment.step)
-        observation, state, reward, *ends, _ = move(key, state, action, self.params)
+        observation, state, reward, *ends, info = move(key, state, action, self.params)
         terminated = jnp.asarray(ends[0], bool)
         truncated = jnp.asarray(ends[1], bool) if len(ends) > 1 else self._truncated(state)
-        return state, Step(observation, jnp.asarray(reward, jnp.float32), terminated & ~truncated, truncated)
+        timing = (info.get(name) if isinstance(info, Mapping) else None for name in Timing._fields)
+        return state, Step(observation, jnp.asarray(reward, jnp.float32), terminated & ~truncated, truncated, *timing)
 
     def _truncated(self, state: Any) -> Any:
         """Whether an episode has reached its time limit."""

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from multihorizon.discounting.hazard import Prior
-from multihorizon.envs.environment import Environment, Step
+from multihorizon.envs.environment import Environment, Step, timing_fields
+from multihorizon.errors import InputError
 
 STRATA = 65_536  # a hazard is drawn from the middles of this many equal parts of its distribution
 
@@ -27,7 +28,8 @@ class HazardState(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Hazard:
     """Any environment under hazard. The reward of the step in which the agent dies is still earned, as in
-    P_λ(s' | s, a) = e^{-λ} P(s' | s, a), where R(s, a) comes before."""
+    P_λ(s' | s, a) = e^{-λ} P(s' | s, a), where R(s, a) comes before. A step that lasts dt is survived with probability
+    e^{-λ dt}."""
 
     environment: Environment
     prior: Prior
@@ -57,5 +59,42 @@ class Hazard:
     def step(self, key: Key[Array, ""], state: HazardState, action: Int[Array, ""]) -> tuple[HazardState, Step]:
         death_key, inner_key = jax.random.split(key)
         inner, step = self.environment.step(inner_key, state.inner, action)
-        dies = jax.random.uniform(death_key) >= state.survive
+        survive = state.survive if step.duration is None else state.survive**step.duration
+        dies = jax.random.uniform(death_key) >= survive
         return HazardState(inner, state.survive, dies), step._replace(terminated=step.terminated | dies)
+
+
+@dataclass(frozen=True, eq=False)
+class Lethal:
+    """An environment whose steps report their survival, with that danger made real: each step is survived with the
+    probability that it reports. Survival is then no longer reported, since it would count twice.
+
+    Use it to evaluate an agent that has learned with reported survival, or to learn the danger from experience.
+    """
+
+    environment: Environment
+
+    def __post_init__(self) -> None:
+        if not timing_fields(self.environment).survival:
+            raise InputError(f"Lethal needs steps that report survival, and {type(self.environment).__name__} has none")
+
+    @property
+    def actions(self) -> int:
+        return self.environment.actions
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        return self.environment.observation_shape
+
+    @property
+    def observation_dtype(self) -> str:
+        return self.environment.observation_dtype
+
+    def reset(self, key: Key[Array, ""]) -> tuple[Any, Array]:
+        return self.environment.reset(key)
+
+    def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]:
+        death_key, inner_key = jax.random.split(key)
+        state, step = self.environment.step(inner_key, state, action)
+        dies = jax.random.uniform(death_key) >= step.survival
+        return state, step._replace(terminated=step.terminated | dies, survival=None)

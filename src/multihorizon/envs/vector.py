@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
+from multihorizon.envs.timing import Timing, TimingFields
 from multihorizon.errors import InputError
 
 
@@ -17,6 +18,7 @@ class Moves(NamedTuple):
     terminated: Bool[np.ndarray, " M"]
     truncated: Bool[np.ndarray, " M"]
     finals: Shaped[np.ndarray, "M ..."] | None
+    timing: Timing = Timing()  # [M], in the fields that the environments have
 
 
 @runtime_checkable
@@ -42,6 +44,10 @@ class VectorEnvironment(Protocol):
     @property
     def most_steps(self) -> int:
         """Of an episode; 0 where nothing is known."""
+
+    @property
+    def timing(self) -> TimingFields:
+        """Whether `Moves` has durations and survivals."""
 
     def reset(self, seeds: Int[np.ndarray, " M"]) -> Shaped[np.ndarray, "M ..."]:
         """Begins new episodes, which the seeds fix, and gives their first frames."""

@@ -187,7 +187,8 @@ class _Summed:
 
 
 # Arrays [S rows ...], written as far as they are filled.
-BY_ROW = {f".replay.{name}" for name in ("frames", "actions", "rewards", "ends", "ages")}
+ARRAYS = ("frames", "actions", "rewards", "ends", "ages", "timing.duration", "timing.survival")
+BY_ROW = {f".replay.{name}" for name in ARRAYS}
 
 
 def _is_key(leaf: Any) -> bool:

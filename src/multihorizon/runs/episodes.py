@@ -81,7 +81,8 @@ def evaluate(
         env: The environment, as for `multihorizon.train`; by default the one it was trained in, if that has a name.
         episodes: How many episodes to play.
         hazard: A prior over the hazard λ. Each episode draws its own λ, which the agent does not see, and ends at each
-            step with probability 1 - e^{-λ}; the reward of that step is still earned.
+            step with probability 1 - e^{-λ}; the reward of that step is still earned. A step that lasts dt is survived
+            with probability e^{-λ dt}.
         epsilon: Probability of a random action; by default the agent's own for evaluation (0.001).
         seed: Fixes the episodes.
         max_steps: An episode that is not over after so many steps counts as it stands.
@@ -165,7 +166,9 @@ def _on_host(
             lengths += playing
             steps += int(playing.sum())
             over = moves.terminated | moves.truncated
-            ends = playing & (over | (rng.random(at_once) >= survive) | (lengths >= max_steps))
+            lasts = moves.timing.duration
+            survived = rng.random(at_once) < (survive if lasts is None else survive**lasts)
+            ends = playing & (over | ~survived | (lengths >= max_steps))
             found += [(float(returns[index]), int(lengths[index])) for index in np.flatnonzero(ends)]
             quota -= ends
             playing &= ~ends

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, Shaped, UInt8
 
 from multihorizon import interrupts
 from multihorizon.envs.environment import Environment
+from multihorizon.envs.timing import TimingFields
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.runs.policy import Policy
 from multihorizon.training.state import follow
@@ -90,6 +91,7 @@ class LiftedEnvironment:
     """One environment of the device, stepped from the host."""
 
     count, stack, most_steps = 1, 1, 0
+    timing = TimingFields()  # nobody learns from it
 
     def __init__(self, environment: Environment) -> None:
         self.actions, self._environment = environment.actions, environment

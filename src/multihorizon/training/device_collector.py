@@ -13,7 +13,7 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.networks import Torso
 from multihorizon.agents.replay import ReplayShape, end_codes, has_final
-from multihorizon.envs.environment import Environment, Step
+from multihorizon.envs.environment import Environment, Step, timing_fields
 from multihorizon.errors import at_least
 from multihorizon.kernels.convolution import convolve_for
 from multihorizon.training.compiling import call, compiled, updates
@@ -49,8 +49,9 @@ class DeviceCollector:
         self.cycles = self.pace.cycles(schedule.training_steps)
         shape, dtype = tuple(environment.observation_shape), environment.observation_dtype
         learner = Learner(agent, environment.actions, shape, torso, convolve_for(in_loop=True))
+        timing = timing_fields(environment)
         self.core = Core(
-            learner, ReplayShape(agent.replay_capacity, num_envs, shape, dtype, 1, agent.n_steps, agent.batch)
+            learner, ReplayShape(agent.replay_capacity, num_envs, shape, dtype, 1, agent.n_steps, agent.batch, timing)
         )
         self._init = compiled(jax.vmap(self._init_one))
         self._run = compiled(self._run_all, static_argnums=3, donate_argnums=0)
@@ -108,7 +109,7 @@ class DeviceCollector:
         states, result, frames = jax.vmap(partial(step_and_reset, self.environment))(keys, states, actions)
         ends = end_codes(result.terminated, result.truncated).astype(jnp.uint8)
         replay, episodes, streams = self.core.observe(
-            state.replay, state.episodes, streams, actions, result.reward, ends, frames
+            state.replay, state.episodes, streams, actions, result.reward, ends, frames, timing=result.timing
         )
         replay = replays.add_finals(self.core.shape, replay, result.observation, has_final(ends))
         environments = DeviceEnvironments(states, streams)

@@ -10,6 +10,8 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.losses import Categorical
+from multihorizon.agents.replay import Replay, extremes
+from multihorizon.envs.timing import check_timing
 from multihorizon.errors import InputError
 
 FACTOR = 3  # a mean loss this many times an untrained network's is divergence
@@ -44,7 +46,9 @@ class Guard:
         self._good = good_copy(training.learner.parameters)
 
     def check(self, training: Any) -> None:
-        """Raises `DivergenceError`, or remembers the present weights as good."""
+        """Raises `DivergenceError`, or remembers the present weights as good. A duration or a survival that no step can
+        have is an `InputError`."""
+        shortest = self._check_timing(training.replay)
         tally = training.tally
         bad = np.asarray(tally.bad)
         if np.any(bad >= 0):
@@ -57,14 +61,28 @@ class Guard:
             means = (losses - self._losses) / (updates - self._updates)  # [S H]
             if self._opening is None:
                 self._opening = np.asarray(tally.opening, float)
-            self._check_means(means, training.replay.rewards, first + self._updates, first + updates)
+            self._check_means(means, training.replay.rewards, shortest, first + self._updates, first + updates)
             self._updates, self._losses = updates, losses
         self._good = good_copy(training.learner.parameters)
 
-    def _check_means(self, means: Float[np.ndarray, "S H"], rewards: Array, first: int, last: int) -> None:
+    def _check_timing(self, replay: Replay) -> float:
+        """Checks durations and survivals, which a compiled environment cannot do. Returns the shortest duration."""
+        shortest = 1.0
+        if replay.timing.duration is not None:
+            shortest, longest = map(float, _extremes(replay, replay.timing.duration))
+            check_timing(duration=shortest)
+            check_timing(duration=longest)
+        if replay.timing.survival is not None:
+            for survival in _extremes(replay, replay.timing.survival):
+                check_timing(survival=float(survival))
+        return shortest
+
+    def _check_means(
+        self, means: Float[np.ndarray, "S H"], rewards: Array, shortest: float, first: int, last: int
+    ) -> None:
         largest = float(_largest(rewards))
         self._check_support(largest)
-        largest_returns = largest / np.maximum(1 - self._gammas, 1e-6)
+        largest_returns = largest / np.maximum(1 - self._gammas**shortest, 1e-6)
         untrained = np.maximum(self._loss.untrained(largest_returns), self._opening)
         if np.any(means > FACTOR * untrained):
             seed, head = np.unravel_index(np.argmax(means / untrained), means.shape)
@@ -83,6 +101,12 @@ class Guard:
                 f"±{self._loss.v_max:g}, so that larger returns look alike; set loss.v_max to the largest return, at "
                 f"least {largest_reward:g}"
             )
+
+
+@jax.jit
+def _extremes(replay: Replay, values: Float[Array, "S LN"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    smallest, largest = jax.vmap(extremes)(replay, values)
+    return smallest.min(), largest.max()
 
 
 @jax.jit

@@ -25,6 +25,7 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.networks import Torso
 from multihorizon.agents.replay import CONTINUES, INTERRUPTED, Replay, ReplayShape, end_codes
+from multihorizon.envs.timing import Timing, TimingFields
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import at_least
 from multihorizon.kernels.convolution import convolve_for
@@ -92,9 +93,8 @@ class HostCollector:
         frame_shape = tuple(one.frame_shape)
         observation_shape = (*frame_shape[:-1], frame_shape[-1] * one.stack)
         learner = Learner(agent, one.actions, observation_shape, torso, convolve_for(in_loop=num_seeds > 1))
-        shape = ReplayShape(
-            agent.replay_capacity, num_envs, frame_shape, one.frame_dtype, one.stack, agent.n_steps, agent.batch
-        )
+        size = agent.replay_capacity, num_envs, frame_shape, one.frame_dtype, one.stack
+        shape = ReplayShape(*size, agent.n_steps, agent.batch, one.timing)
         self.core = Core(learner, shape)
         self.learns_at_once = jax.default_backend() != "cpu"  # in a loop XLA's convolutions have no threads there
         self.programs = Programs(self.core, self.pace.updates)
@@ -173,7 +173,7 @@ class HostCollector:
             axes = (*continues.shape, *[1] * (moves.frames.ndim - continues.ndim))
             finals = np.where(continues.reshape(axes), moves.frames, moves.frames if finals is None else finals)
             ends = np.where(continues, INTERRUPTED, ends)
-        packed = pack(moves.rewards, ends)
+        packed = pack(moves.rewards, ends, moves.timing)
         if self.overlaps:
             turn = self.programs.warm_up_turn if step < self.agent.warm_up_steps else self.programs.turn
             parameters, key = state.learner.computed_with, state.keys.acting
@@ -187,13 +187,18 @@ class HostCollector:
         return state._replace(replay=replay, episodes=episodes), group
 
 
-def pack(rewards: Float[np.ndarray, "S m"], ends: Int[np.ndarray, "S m"]) -> Float[np.ndarray, "S m 2"]:
+def pack(
+    rewards: Float[np.ndarray, "S m"], ends: Int[np.ndarray, "S m"], timing: Timing = Timing()
+) -> Float[np.ndarray, "S m k"]:
     """Joins what a step returned into one array, because each array costs a transfer of its own."""
-    return np.stack([rewards, ends], axis=-1).astype(np.float32)
+    return np.stack([rewards, ends, *jax.tree.leaves(timing)], axis=-1).astype(np.float32)
 
 
-def unpack(packed: Float[Array, "m 2"]) -> tuple[Float[Array, " m"], UInt8[Array, " m"]]:
-    return packed[:, 0], packed[:, 1].astype(jnp.uint8)
+def unpack(
+    packed: Float[Array, "m k"], timing: TimingFields = TimingFields()
+) -> tuple[Float[Array, " m"], UInt8[Array, " m"], Timing]:
+    columns = iter(range(2, packed.shape[1]))
+    return packed[:, 0], packed[:, 1].astype(jnp.uint8), timing.fill(lambda: packed[:, next(columns)])
 
 
 class Programs:
@@ -228,11 +233,11 @@ class Programs:
         return group._replace(actions=actions)
 
     def _observe_one(
-        self, replay: Replay, episodes: Episodes, group: Group, frames: Array, packed: Float[Array, "m 2"]
+        self, replay: Replay, episodes: Episodes, group: Group, frames: Array, packed: Float[Array, "m k"]
     ) -> tuple[Replay, Episodes, Group]:
-        rewards, ends = unpack(packed)
+        rewards, ends, timing = unpack(packed, self._core.shape.timing)
         replay, episodes, streams = self._core.observe(
-            replay, episodes, group.streams, group.actions, rewards, ends, frames, group.first
+            replay, episodes, group.streams, group.actions, rewards, ends, frames, group.first, timing
         )
         return replay, episodes, group._replace(streams=streams, step=group.step + self._core.shape.streams)
 
@@ -244,7 +249,7 @@ class Programs:
         episodes: Episodes,
         group: Group,
         frames: Array,
-        packed: Float[Array, "m 2"],
+        packed: Float[Array, "m k"],
         random: bool,
     ) -> tuple[Replay, Episodes, Group]:
         """Stores a step and chooses the next actions."""

@@ -67,14 +67,7 @@ class HostEnvironments:
         self.group(group).send(np.asarray(actions).reshape(-1))
 
     def receive(self, group: int) -> Moves:
-        frames, rewards, terminated, truncated, finals = self.group(group).receive()
-        return Moves(
-            self._by_seed(frames),
-            self._by_seed(rewards),
-            self._by_seed(terminated),
-            self._by_seed(truncated),
-            None if finals is None else self._by_seed(finals),
-        )
+        return jax.tree.map(self._by_seed, self.group(group).receive())
 
     def close(self) -> None:
         for environments in self._made.values():

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree, UInt8
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner, LearnerState, UpdateMetrics
 from multihorizon.agents.replay import CONTINUES, INTERRUPTED, Replay, ReplayShape, Rows
+from multihorizon.envs.timing import Timing
 from multihorizon.training.keys import Keys, make_keys
 
 
@@ -124,6 +125,7 @@ class Core:
         ends: UInt8[Array, " m"],
         frames: Array,
         first_stream: Int[Array, ""] | int = 0,
+        timing: Timing = Timing(),
     ) -> tuple[Replay, Episodes, Streams]:
         """Stores and counts a step of some streams.
 
@@ -136,10 +138,12 @@ class Core:
             ends: What it did to the episodes, by the codes of `agents.replay`.
             frames: The frames [m ...] that follow; the first of a new episode where one ended.
             first_stream: The place of the first of these streams in the replay.
+            timing: Durations and survivals of the steps [m], in the fields that the replay has.
         """
         latest = streams.observations[..., -self.shape.frame_shape[-1] :]
         stored = jnp.clip(rewards, -1, 1) if self.agent.clip_rewards else rewards
-        replay = replays.add(self.shape, replay, Rows(latest, actions, stored, ends, streams.first), first_stream)
+        rows = Rows(latest, actions, stored, ends, streams.first, timing)
+        replay = replays.add(self.shape, replay, rows, first_stream)
         begins = ends != CONTINUES
         returns, lengths = streams.returns + rewards, streams.lengths + 1
         ended = Episodes.empty(*ends.shape).add(begins & (ends != INTERRUPTED), returns, lengths).sum()

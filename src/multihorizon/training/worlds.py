@@ -13,12 +13,13 @@ from multihorizon.agents.networks import MLP, NATURE, SMALL, ConvTorso, MlpTorso
 from multihorizon.agents.optimisers import Adam
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs import atari, foraging, gymnax, minatar, pathworld
-from multihorizon.envs.environment import Environment
+from multihorizon.envs.environment import Environment, check_shapes
 from multihorizon.envs.foraging import Foraging
-from multihorizon.envs.hazard import Hazard
+from multihorizon.envs.hazard import Hazard, Lethal
 from multihorizon.envs.pathworld import Pathworld
+from multihorizon.envs.shortcut import Shortcut
 from multihorizon.envs.vector import VectorEnvironment
-from multihorizon.errors import InputError, at_least, one_of
+from multihorizon.errors import InputError, one_of
 from multihorizon.training.schedule import Schedule
 
 OWN = "own/"  # begins the name of an environment that the user hands in
@@ -119,24 +120,27 @@ def _on_device(
     return World(name, torso, schedule, v_max, settings, on_device=make)
 
 
-def _under_hazard(world: World, prior: Prior) -> World:
+def _under_hazard(world: World, endanger: Callable[[Environment], Environment]) -> World:
     """Learned in without hazard, as in the paper, and judged under it."""
     make = world.on_device
     assert make is not None
     schedule = Schedule(iterations=15, training_steps=world.schedule.steps // 15, evaluation_steps=10_000)
     name = f"{world.name}/hazard"
-    return replace(world, name=name, schedule=schedule, judged_in=lambda: Hazard(make(), prior))
+    return replace(world, name=name, schedule=schedule, judged_in=lambda: endanger(make()))
 
 
 PATHWORLD = _on_device("pathworld", lambda: Pathworld(5).environment(), MLP, 60_000, 6.0, PATHS)
 FORAGING = _on_device("foraging", lambda: Foraging().environment(), MLP, 15_000, 10.0, TABULAR)
+SHORTCUT = _on_device("shortcut", lambda: Shortcut().environment(), MLP, 30_000, 2.0, TABULAR)
 ON_DEVICE = {
     world.name: world
     for world in (
         PATHWORLD,
-        _under_hazard(PATHWORLD, pathworld.HAZARD),
+        _under_hazard(PATHWORLD, lambda environment: Hazard(environment, pathworld.HAZARD)),
         FORAGING,
-        _under_hazard(FORAGING, foraging.HAZARD),
+        _under_hazard(FORAGING, lambda environment: Hazard(environment, foraging.HAZARD)),
+        SHORTCUT,
+        _under_hazard(SHORTCUT, Lethal),
         *(
             _on_device(f"minatar/{game}", lambda game=game: minatar.MinAtar(game), SMALL, 1_000_000, 10.0, SMALL_GAMES)  # type: ignore[misc]
             for game in minatar.GAMES
@@ -157,9 +161,10 @@ def world(env: Any) -> World:
     """Returns an environment with its defaults.
 
     Args:
-        env: A name (`pathworld` or `foraging`, either with `/hazard`, `minatar/GAME`, `atari/GAME`, or a Gymnasium id,
-            alone or after `gym/`); a Gymnasium environment, or a class or function that makes one; a JAX environment
-            with `envs.environment.Environment`'s interface or with gymnax's, alone or as a pair (environment, params).
+        env: A name (`pathworld`, `foraging` or `shortcut`, alone or with `/hazard`, `minatar/GAME`, `atari/GAME`, or a
+            Gymnasium id, alone or after `gym/`); a Gymnasium environment, or a class or function that makes one; a JAX
+            environment with `envs.environment.Environment`'s interface or with gymnax's, alone or as a pair
+            (environment, params).
 
     Raises:
         InputError: It is none of these, or has no discrete actions.
@@ -253,7 +258,7 @@ def _by_name(name: str) -> World:
         raise InputError(f"the environment {which} is your own, which is not stored with a run: hand it in with env=")
     if name in ON_DEVICE:
         return ON_DEVICE[name]
-    if family not in ("pathworld", "foraging", "minatar"):
+    if family not in ("pathworld", "foraging", "shortcut", "minatar"):
         import gymnasium
 
         if name in gymnasium.registry or ":" in name:
@@ -302,28 +307,8 @@ def _gymnasium(name: str, make: Any, drawn: Any = None) -> World:
     )
 
 
-def _check_shapes(environment: Environment, name: str) -> None:
-    """Raises one line where a JAX environment does not do what its attributes say."""
-    at_least(f"actions of {name}", environment.actions, 1)
-    try:
-        state, first = jax.eval_shape(environment.reset, jax.random.key(0))
-        _, step = jax.eval_shape(environment.step, jax.random.key(0), state, jax.ShapeDtypeStruct((), "int32"))
-    except (TypeError, ValueError) as problem:
-        raise InputError(f"{name} cannot be traced by JAX: {' '.join(str(problem).split())[:300]}") from problem
-    wanted = tuple(environment.observation_shape)
-    for what, array, shape in (
-        ("reset's observation", first, wanted),
-        ("step's observation", step.observation, wanted),
-        ("the reward", step.reward, ()),
-        ("terminated", step.terminated, ()),
-        ("truncated", step.truncated, ()),
-    ):
-        if tuple(array.shape) != shape:
-            raise InputError(f"{what} of {name} has shape {list(array.shape)}, and must have {list(shape)}")
-
-
 def _own_on_device(environment: Environment, name: str) -> World:
-    _check_shapes(environment, name)
+    check_shapes(environment, name)
     return World(
         OWN + name,
         _network_for(tuple(environment.observation_shape)),

@@ -1,0 +1,112 @@
+"""Shortcut: a grid world in which the shortest way is dangerous, the next one slow, and the longest neither.
+
+Each step reports how long it lasts and how likely it is to be survived. An agent that ignores survival takes the
+dangerous way; one that ignores durations prefers mud to the dry way, which has more steps and takes less time. Which
+way is best depends on the discount: an impatient agent takes the risk. The exact solver says so in the tests.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Int, UInt8
+from scipy import sparse
+
+from multihorizon.discounting.discount import Discount, none
+from multihorizon.discounting.hazard import Dirac, Prior
+from multihorizon.envs.foraging import MOVES
+from multihorizon.errors import InputError, positive
+from multihorizon.mdp import HazardousMDP
+
+if TYPE_CHECKING:
+    from multihorizon.envs.finite import FiniteWorld
+
+THREE_WAYS = """
+.~~~~~.
+.#####.
+S!!!!!G
+.#####.
+.#####.
+.......
+"""
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """A map with danger and mud.
+
+    S are starts, all alike. G pays 1 and ends the episode. ! is dangerous ground, ~ is mud, . is open ground, and # are
+    walls, which cannot be entered. The four actions move up, down, left and right.
+
+    Args:
+        field: The map.
+        survival: The probability of surviving a step onto dangerous ground, in (0, 1].
+        mud_duration: The time that a step into mud takes; other steps take 1.
+        most_steps: Steps after which an episode is cut off.
+
+    Raises:
+        InputError: The map has other signs, no start or no goal, or a number is out of range.
+    """
+
+    field: str = THREE_WAYS
+    survival: float = 0.9
+    mud_duration: float = 3.0
+    most_steps: int = 200
+
+    def __post_init__(self) -> None:
+        wrong = set(self.field) - set("SG.!~#\n")
+        if wrong:
+            raise InputError(f"a shortcut map is drawn with S G . ! ~ and #, not {' '.join(sorted(wrong))}")
+        if not {"S", "G"} <= set(self.field):
+            raise InputError("a shortcut map needs a start, S, and a goal, G")
+        if not 0 < self.survival <= 1:
+            raise InputError(f"survival must lie in (0, 1], got {self.survival:g}")
+        positive("mud_duration", self.mud_duration)
+
+    @property
+    def rows(self) -> list[str]:
+        lines = self.field.strip("\n").split("\n")
+        return [line.ljust(max(map(len, lines)), "#") for line in lines]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.rows), len(self.rows[0])
+
+    @property
+    def starts(self) -> Int[np.ndarray, " n"]:
+        return np.flatnonzero(np.array(list("".join(self.rows))) == "S")
+
+    def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
+        """Returns the MDP. States are cells, by row; a move into a wall stays where it is."""
+        height, width = self.shape
+        cells = "".join(self.rows)
+        rewards = np.zeros((len(cells), len(MOVES)))
+        durations, survivals = np.ones_like(rewards), np.ones_like(rewards)
+        rows, columns = [], []
+        for cell in (cell for cell, what in enumerate(cells) if what not in "#G"):
+            for action, (down, right) in enumerate(MOVES.values()):
+                y, x = cell // width + down, cell % width + right
+                is_inside = 0 <= y < height and 0 <= x < width
+                there = y * width + x if is_inside and cells[y * width + x] != "#" else cell
+                if cells[there] == "G":
+                    rewards[cell, action] = 1.0
+                    continue
+                durations[cell, action] = self.mud_duration if cells[there] == "~" else 1.0
+                survivals[cell, action] = self.survival if cells[there] == "!" else 1.0
+                rows.append(cell * len(MOVES) + action)
+                columns.append(there)
+        shape = (len(cells) * len(MOVES), len(cells))
+        transitions = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+        return HazardousMDP(transitions, rewards, hazard, discount, durations, survivals)
+
+    def environment(self) -> "FiniteWorld":
+        """Returns the environment, whose steps report durations and survivals. `Lethal` makes the danger real."""
+        from multihorizon.envs.finite import FiniteWorld  # JAX, which the mathematics does without
+
+        return FiniteWorld(self.mdp(), self.starts, (*self.shape, 1), self.most_steps, self.backdrop())
+
+    def backdrop(self) -> UInt8[np.ndarray, "h w 3"]:
+        """Returns a colour for each cell: walls green, ground pale, danger red, mud brown, the goal yellow."""
+        colours = {"#": (46, 92, 60), "!": (205, 80, 60), "~": (120, 88, 60), "G": (240, 190, 40)}
+        ground = (236, 228, 205)
+        return np.array([[colours.get(cell, ground) for cell in row] for row in self.rows], np.uint8)

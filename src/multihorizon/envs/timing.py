@@ -1,0 +1,81 @@
+"""What an environment may say about each of its steps: how long it lasts, and how likely it is to be survived.
+
+Heads learn γ^{dt} e^{-λ}, where dt is the duration of a step and e^{-λ} its survival. Most environments say neither;
+then nothing is stored or computed for it. Which of the two they say is known before training, as `TimingFields`.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from multihorizon.errors import InputError, one_of
+
+
+class TimingFields(NamedTuple):
+    """Which fields of `Timing` the steps of an environment have: the same at every step."""
+
+    duration: bool = False
+    survival: bool = False
+
+    def fill(self, make: Callable[[], Any]) -> "Timing":
+        """Returns a timing with a new value in each of these fields, in order."""
+        return Timing(*(make() if field else None for field in self))
+
+
+class Timing(NamedTuple):
+    """The timing of one step, or of many; None where an environment says nothing, which means 1.
+
+    Attributes:
+        duration: Units of time that a step lasts, positive and finite.
+        survival: The probability e^{-λ(s, a)} with which a step is survived, in (0, 1].
+    """
+
+    duration: Any = None
+    survival: Any = None
+
+    @property
+    def fields(self) -> TimingFields:
+        return TimingFields(*(field is not None for field in self))
+
+
+def check_timing(duration: float = 1.0, survival: float = 1.0) -> None:
+    """Raises `InputError` for a timing that no step can have."""
+    if not (duration > 0 and math.isfinite(duration)):
+        raise InputError(f"the environment gave a duration of {duration:g}; a duration must be positive and finite")
+    if not 0 < survival <= 1:
+        raise InputError(f"the environment gave a survival of {survival:g}; it is a probability and must lie in (0, 1]")
+
+
+METADATA = "timing"  # of a Gymnasium environment: the fields that `info` has at every step
+
+
+def declared_timing(metadata: Mapping[str, Any] | None) -> TimingFields:
+    """Returns the fields that a Gymnasium environment declares in its metadata, as {"timing": ("duration",)}."""
+    named = (metadata or {}).get(METADATA, ())
+    named = (named,) if isinstance(named, str) else tuple(named)
+    for name in named:
+        one_of(f'field in metadata["{METADATA}"]', name, Timing._fields)
+    return TimingFields(*(field in named for field in Timing._fields))
+
+
+def read_timing(info: Mapping[str, Any], fields: TimingFields) -> Timing:
+    """Returns the timing of one step of a Gymnasium environment, from its info.
+
+    Raises:
+        InputError: A declared field is missing, is not a number, or has a value that is not allowed.
+    """
+    timing = Timing(*(_number(info, name) if field else None for name, field in fields._asdict().items()))
+    check_timing(**{name: value for name, value in timing._asdict().items() if value is not None})
+    return timing
+
+
+def _number(info: Mapping[str, Any], name: str) -> float:
+    if name not in info:
+        raise InputError(
+            f'metadata["{METADATA}"] of the environment names "{name}", so the info of every step must have it; '
+            "a step had none"
+        )
+    try:
+        return float(info[name])
+    except (TypeError, ValueError):
+        raise InputError(f'info["{name}"] must be a number, got {info[name]!r}') from None
