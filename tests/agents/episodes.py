@@ -1,8 +1,15 @@
 """Random episodes, and replay as a plain list that anyone can check."""
 
+from functools import partial
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+
+from multihorizon.agents import replay as replays
+from multihorizon.agents.replay import Replay, ReplayShape, Rows
+from multihorizon.envs.timing import Timing
 
 CONTINUES, TERMINATED, TRUNCATED, FINAL = range(4)
 
@@ -13,6 +20,8 @@ class Row(NamedTuple):
     reward: float
     end: int
     first: bool
+    duration: float = 1.0
+    survival: float = 1.0
 
 
 def random_stream(rng: np.random.Generator, rows: int, frame_shape: tuple[int, ...]) -> list[Row]:
@@ -27,6 +36,41 @@ def random_stream(rng: np.random.Generator, rows: int, frame_shape: tuple[int, .
         if ending == TRUNCATED:
             stream.append(Row(_frame(rng, frame_shape), 0, 0.0, FINAL, False))
     return stream
+
+
+def timed(rng: np.random.Generator, stream: list[Row]) -> list[Row]:
+    """The same steps with durations from 0.1 to 4 and survivals from 0.5 to 1."""
+    return [row._replace(duration=rng.uniform(0.1, 4), survival=rng.uniform(0.5, 1)) for row in stream]
+
+
+def filled(shape: ReplayShape, streams: list[list[Row]], steps: int) -> tuple[Replay, list[int]]:
+    """After so many steps of every stream; and how many rows each of them took."""
+    add = jax.jit(partial(replays.add, shape), donate_argnums=0)
+    add_finals = jax.jit(partial(replays.add_finals, shape), donate_argnums=0)
+    replay, taken = replays.init(shape), [0] * len(streams)
+    for _ in range(steps):
+        now = [stream[t] for stream, t in zip(streams, taken, strict=True)]
+        timing = Timing(
+            jnp.array([r.duration for r in now]) if shape.timing.duration else None,
+            jnp.array([r.survival for r in now]) if shape.timing.survival else None,
+        )
+        replay = add(
+            replay,
+            Rows(
+                jnp.stack([r.frame for r in now]),
+                jnp.array([r.action for r in now], jnp.int32),
+                jnp.array([r.reward for r in now], jnp.float32),
+                jnp.array([r.end for r in now], jnp.uint8),
+                jnp.array([r.first for r in now]),
+                timing,
+            ),
+        )
+        following = [stream[t + 1] for stream, t in zip(streams, taken, strict=True)]
+        cut_off = [row.end == FINAL for row in following]
+        if any(cut_off):
+            replay = add_finals(replay, jnp.stack([r.frame for r in following]), jnp.array(cut_off))
+        taken = [t + 1 + final for t, final in zip(taken, cut_off, strict=True)]
+    return replay, taken
 
 
 def _frame(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

@@ -6,44 +6,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from episodes import FINAL, Row, random_stream, transition_by_hand
+from episodes import FINAL, Row, filled, random_stream, transition_by_hand
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from multihorizon.agents import replay as replays
-from multihorizon.agents.replay import Replay, ReplayShape, Rows
+from multihorizon.agents.replay import ReplayShape, Rows
 
 FRAME = (3, 2, 1)
 
 
 def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int = 64) -> ReplayShape:
     return ReplayShape(capacity, streams, FRAME, "uint8", stack, n_steps, batch)
-
-
-def filled(shape: ReplayShape, streams: list[list[Row]], steps: int) -> tuple[Replay, list[int]]:
-    """After so many steps of every stream; and how many rows each of them took."""
-    add = jax.jit(partial(replays.add, shape), donate_argnums=0)
-    add_finals = jax.jit(partial(replays.add_finals, shape), donate_argnums=0)
-    replay, taken = replays.init(shape), [0] * len(streams)
-    for _ in range(steps):
-        now = [stream[t] for stream, t in zip(streams, taken, strict=True)]
-        replay = add(
-            replay,
-            Rows(
-                jnp.stack([r.frame for r in now]),
-                jnp.array([r.action for r in now], jnp.int32),
-                jnp.array([r.reward for r in now], jnp.float32),
-                jnp.array([r.end for r in now], jnp.uint8),
-                jnp.array([r.first for r in now]),
-            ),
-        )
-        following = [stream[t + 1] for stream, t in zip(streams, taken, strict=True)]
-        cut_off = [row.end == FINAL for row in following]
-        if any(cut_off):
-            replay = add_finals(replay, jnp.stack([r.frame for r in following]), jnp.array(cut_off))
-        taken = [t + 1 + final for t, final in zip(taken, cut_off, strict=True)]
-    return replay, taken
 
 
 def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]) -> set[tuple[int, int]]:

@@ -15,6 +15,7 @@ from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import preset
 from multihorizon.discounting import single
 from multihorizon.envs.timing import Timing
+from multihorizon.errors import InputError
 from multihorizon.runs.recording import train
 from multihorizon.training.guard import LEAST_UPDATES, DivergenceError, Guard
 from multihorizon.training.state import Tally
@@ -23,6 +24,7 @@ from multihorizon.training.state import Tally
 class FakeReplay(NamedTuple):
     rewards: Any
     timing: Timing = Timing()
+    written: Any = jnp.full((1, 1), 4)
 
 
 class FakeLearner(NamedTuple):
@@ -48,6 +50,40 @@ def guard(agent: str) -> Guard:
     made = Guard(Learner(preset(agent), 2, (3,), MlpTorso((4,))))
     made.begin(state(0, 0.0))
     return made
+
+
+def timed_state(updates: int, loss: float, **timing: list[float]) -> FakeTraining:
+    """The same with durations or survivals of four rows, the last of which is not written yet."""
+    rows = Timing(**{name: jnp.array([values]) for name, values in timing.items()})
+    return state(updates, loss)._replace(replay=FakeReplay(jnp.ones((1, 4)), rows, jnp.full((1, 1), 3)))
+
+
+@pytest.mark.parametrize(
+    ("timing", "problem"),
+    [
+        ({"duration": [1.0, 0.0, 2.0, 1.0]}, "gave a duration of 0; a duration must be positive and finite"),
+        ({"duration": [1.0, 2.0, -3.0, 1.0]}, "gave a duration of -3"),
+        ({"duration": [1.0, np.inf, 2.0, 1.0]}, "gave a duration of inf"),
+        ({"duration": [1.0, np.nan, 2.0, 1.0]}, "gave a duration of nan"),
+        ({"survival": [1.0, 0.0, 0.5, 1.0]}, r"gave a survival of 0; it is a probability and must lie in \(0, 1\]"),
+        ({"survival": [1.0, 0.5, 1.25, 1.0]}, "gave a survival of 1.25"),
+        ({"survival": [0.5, np.nan, 0.5, 1.0]}, "gave a survival of nan"),
+    ],
+)
+def test_timing_that_no_step_can_have_stops_training(timing: dict[str, list[float]], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        guard("dqn").check(timed_state(0, 0.0, **timing))
+
+
+def test_rows_that_are_not_written_are_not_checked() -> None:
+    guard("dqn").check(timed_state(0, 0.0, duration=[0.5, 1.0, 7.0, 0.0], survival=[0.5, 1.0, 0.1, 0.0]))
+
+
+def test_returns_are_larger_where_steps_are_short() -> None:
+    """A loss of 400 is divergence where returns reach 1 / (1 - 0.99) = 100, but not where they reach 995."""
+    with pytest.raises(DivergenceError, match="at most 100"):
+        guard("dqn").check(timed_state(1_000, 400.0, duration=[1.0, 2.0, 1.0, 0.1]))
+    guard("dqn").check(timed_state(1_000, 400.0, duration=[1.0, 0.1, 1.0, 1.0]))
 
 
 def test_a_categorical_loss_of_38_stops_training_with_the_last_good_weights() -> None:

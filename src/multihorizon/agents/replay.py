@@ -261,12 +261,12 @@ def _stack(shape: ReplayShape, replay: Replay, row: Int[Array, ""], stream: Int[
     return jnp.moveaxis(frames, 0, -2).reshape(*shape.frame_shape[:-1], -1)
 
 
-def extremes(replay: Replay, values: Float[Array, " LN"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Returns the smallest and the largest of one value per row, among the rows that are written; 1 if none is. NaN if
     one of them is NaN."""
-    row, stream = jnp.divmod(jnp.arange(values.shape[0]), replay.written.shape[0])
-    held = jnp.where(row < replay.written[stream], values, values[0])
-    is_empty = replay.written[0] == 0
+    row, stream = jnp.divmod(jnp.arange(values.shape[0]), written.shape[0])
+    held = jnp.where(row < written[stream], values, values[0])
+    is_empty = written[0] == 0
     return jnp.where(is_empty, 1.0, held.min()), jnp.where(is_empty, 1.0, held.max())
 
 

@@ -6,12 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.losses import Categorical
-from multihorizon.agents.replay import Replay, extremes
-from multihorizon.envs.timing import check_timing
+from multihorizon.agents.replay import extremes
+from multihorizon.envs.timing import Timing, check_timing
 from multihorizon.errors import InputError
 
 FACTOR = 3  # a mean loss this many times an untrained network's is divergence
@@ -48,7 +48,7 @@ class Guard:
     def check(self, training: Any) -> None:
         """Raises `DivergenceError`, or remembers the present weights as good. A duration or a survival that no step can
         have is an `InputError`."""
-        shortest = self._check_timing(training.replay)
+        shortest = self._check_timing(training.replay.timing, training.replay.written)
         tally = training.tally
         bad = np.asarray(tally.bad)
         if np.any(bad >= 0):
@@ -65,15 +65,15 @@ class Guard:
             self._updates, self._losses = updates, losses
         self._good = good_copy(training.learner.parameters)
 
-    def _check_timing(self, replay: Replay) -> float:
+    def _check_timing(self, timing: Timing, written: Int[Array, "S N"]) -> float:
         """Checks durations and survivals, which a compiled environment cannot do. Returns the shortest duration."""
         shortest = 1.0
-        if replay.timing.duration is not None:
-            shortest, longest = map(float, _extremes(replay, replay.timing.duration))
+        if timing.duration is not None:
+            shortest, longest = map(float, _extremes(timing.duration, written))
             check_timing(duration=shortest)
             check_timing(duration=longest)
-        if replay.timing.survival is not None:
-            for survival in _extremes(replay, replay.timing.survival):
+        if timing.survival is not None:
+            for survival in _extremes(timing.survival, written):
                 check_timing(survival=float(survival))
         return shortest
 
@@ -104,8 +104,8 @@ class Guard:
 
 
 @jax.jit
-def _extremes(replay: Replay, values: Float[Array, "S LN"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    smallest, largest = jax.vmap(extremes)(replay, values)
+def _extremes(values: Float[Array, "S LN"], written: Int[Array, "S N"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    smallest, largest = jax.vmap(extremes)(values, written)
     return smallest.min(), largest.max()
 
 
