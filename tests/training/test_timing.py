@@ -14,6 +14,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 from scripted import Scripted, host_collector, small, small_groups
 
+import multihorizon as mh
 from multihorizon.agents import replay as replays
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.networks import MlpTorso
@@ -149,6 +150,27 @@ def test_a_checkpoint_holds_durations_and_survivals(tmp_path: Path) -> None:
         np.testing.assert_array_equal(before[:, :filled], after[:, :filled])
         assert np.all(after[:, filled:] == 0)  # only what is filled was written
     trainer.iterate(back, 1, 3, lambda progress: None)  # and what is not filled is not checked
+
+
+class Slow(gymnasium.Env[Any, Any]):
+    """Never ends; each step takes 3 time units."""
+
+    metadata = {"timing": "duration"}  # noqa: RUF012 - as Gymnasium has it
+    observation_space, action_space = Box(0, 1, (2,)), Discrete(2)
+
+    def reset(self, **given: Any) -> tuple[Any, dict[str, Any]]:
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.zeros(2, np.float32), 1.0, False, False, {"duration": 3}
+
+
+def test_an_evaluation_under_hazard_counts_durations() -> None:
+    """A step is survived with probability e^{-3λ}."""
+    policy = mh.train(mh.agent("dqn", warm_up_steps=100), Slow, steps=200, evaluation_steps=0).policy(seed=0)
+    lengths = mh.evaluate(policy, Slow, episodes=600, hazard=mh.hazard.Dirac(0.1)).lengths
+    wanted = 1 / (1 - np.exp(-0.3))
+    assert lengths.mean() == pytest.approx(wanted, abs=4 * wanted / np.sqrt(600))
 
 
 class Wrong(FiniteWorld):
