@@ -67,7 +67,13 @@ def _documented(docstring: str) -> dict[str, str]:
 def choices() -> str:
     """Returns the values of each setting that is a choice, with their meanings."""
     parts = []
-    for name, kind in (("acting", mh.Acting), ("bootstrap", mh.Bootstrap), ("priority", mh.Priority)):
+    kinds = {
+        "acting": mh.Acting,
+        "bootstrap": mh.Bootstrap,
+        "consistency": mh.Consistency,
+        "priority": mh.Priority,
+    }
+    for name, kind in kinds.items():
         rows = [(f"`{choice.name.lower()}`", str(choice.value)) for choice in kind]
         parts.append(f"### {name}\n\n{_table(('Value', 'Meaning'), rows)}")
     return "\n".join(parts)

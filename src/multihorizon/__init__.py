@@ -11,7 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _NAMES = {
-    "multihorizon.agents.acting": ("Acting", "Epsilon"),
+    "multihorizon.agents.acting": ("Acting", "Consistency", "Epsilon"),
     "multihorizon.agents.config": ("AgentConfig",),
     "multihorizon.agents.losses": ("Bootstrap", "Categorical", "Huber", "Priority"),
     "multihorizon.agents.networks": ("ConvTorso", "MlpTorso"),

@@ -3,6 +3,7 @@
 from multihorizon import envs as envs
 from multihorizon import mdp as mdp
 from multihorizon.agents.acting import Acting as Acting
+from multihorizon.agents.acting import Consistency as Consistency
 from multihorizon.agents.acting import Epsilon as Epsilon
 from multihorizon.agents.config import AgentConfig as AgentConfig
 from multihorizon.agents.losses import Bootstrap as Bootstrap

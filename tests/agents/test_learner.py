@@ -112,7 +112,8 @@ def test_permuting_heads_permutes_results(name: str, bootstrap: Bootstrap, doubl
     again, _ = jax.vmap(lambda t: other.transition_losses(swapped, swapped, t))(batch)
     np.testing.assert_allclose(losses[:, order], again, rtol=1e-4, atol=1e-5)
     key, x = jax.random.key(2), batch.observation[0]
-    assert one.act(state.parameters, key, x, jnp.asarray(0.0)) == other.act(swapped, key, x, jnp.asarray(0.0))
+    epsilon, elapsed = jnp.asarray(0.0), jnp.asarray(3)
+    assert one.act(state.parameters, key, x, epsilon, elapsed) == other.act(swapped, key, x, epsilon, elapsed)
 
 
 def test_double_q_chooses_with_the_online_network() -> None:

@@ -16,7 +16,9 @@ def test_what_comes_is_not_shown_before_it_does(tmp_path: Path) -> None:
     rng, steps = np.random.default_rng(0), 20
     pictures = [np.zeros((8, 8, 3), np.uint8)] * (steps + 1)
     values, actions = rng.normal(size=(steps, 3, 2)), np.zeros(steps, int)
-    episode = EpisodeRecord(pictures, values, actions, np.ones(steps), np.array([0, 0.9, 0.99]), np.ones(3) / 3)
+    episode = EpisodeRecord(
+        pictures, values, actions, np.ones(steps), np.array([0, 0.9, 0.99]), np.ones((steps, 3)) / 3
+    )
     with Image.open(write_video(episode, tmp_path / "a.gif", "made up", 15)) as video:
         dark = [int(np.sum(np.asarray(one.convert("L"))[:, GAME:] < 200)) for one in ImageSequence.Iterator(video)]
     assert len(dark) == steps  # of two pictures that are the same a GIF holds one

@@ -21,6 +21,14 @@ class Acting(Enum):
     SAMPLED_HEAD = "a head drawn by its weight at each step, as the μAgents of Kurth-Nelson & Redish (2009)"
 
 
+class Consistency(Enum):
+    """What an agent does about plans that it will not keep, under a discount that is not exponential."""
+
+    NAIVE = "plans again at each step, by the same weights (the paper)"
+    PRECOMMITTED = "keeps to its first plan: t after the episode's start, a head weighs wᵢ γᵢ^t"
+    SOPHISTICATED = "plays a best response to its own later selves: heads bootstrap by the acting policy"
+
+
 def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarray, " H"]:
     """Weights of the heads in the values that choose (for SAMPLED_HEAD: the chance of each)."""
     if acting is Acting.WEIGHTED:
@@ -37,6 +45,51 @@ def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarr
         heads = ", ".join(f"{g:.5g}" for g in horizons.gammas)
         raise InputError(f"there is no head with γ = {target:g} to act by; the heads have {heads}")
     return np.eye(len(horizons))[nearest]
+
+
+FADED = -1e30  # in place of log 0: e^{-1e30 t} is 1 at t = 0 and 0 later
+
+
+def weights_after(elapsed: Any, weights: Float[np.ndarray, " H"], gammas: Float[np.ndarray, " H"]) -> Any:
+    """Returns wᵢ γᵢ^t relative to the largest γ that has a weight, so that it does not underflow.
+
+    Args:
+        elapsed: The time t since the start of the episode, as numbers or as an array on the device [...].
+        weights: The weights at t = 0.
+        gammas: The discount factors.
+
+    Returns:
+        The weights of the heads [... H], on the device if `elapsed` is there.
+    """
+    weighs = weights != 0
+    largest = gammas[weighs].max(initial=0.0)
+    relative = np.where(weighs, gammas / largest if largest > 0 else 1.0, 0.0)
+    logs = np.log(relative, out=np.full(len(relative), FADED), where=relative > 0)
+    if isinstance(elapsed, jax.Array):
+        return jnp.asarray(weights, jnp.float32) * jnp.exp(elapsed[..., None] * jnp.asarray(logs, jnp.float32))
+    return weights * np.exp(np.asarray(elapsed, float)[..., None] * logs)
+
+
+def check_consistency(consistency: Consistency, acting: Acting | float, horizons: Horizons) -> None:
+    """Raises an error where a rule has no meaning for the values that an agent acts by."""
+    if consistency is Consistency.NAIVE:
+        return
+    name = consistency.name.lower()
+    if acting is not Acting.WEIGHTED:
+        by = acting.name.lower() if isinstance(acting, Acting) else f"γ = {acting:g}"
+        raise InputError(
+            f"consistency={name} needs acting=weighted, got {by}: an agent that acts by one head at a time has no plan "
+            "that it could keep or break"
+        )
+    weighs = horizons.weights != 0
+    if not np.any(weighs):
+        raise InputError(f"consistency={name} needs a horizon with a weight; all weights are 0")
+    last = np.flatnonzero(weighs)[np.argmax(horizons.gammas[weighs])]
+    if consistency is Consistency.PRECOMMITTED and horizons.weights[last] < 0:
+        raise InputError(
+            f"consistency={name} needs a positive weight at the largest γ, {horizons.gammas[last]:g}, got "
+            f"{horizons.weights[last]:g}: the discount is negative in the long run, and there is no best plan"
+        )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Literal
 
-from multihorizon.agents.acting import Acting, Epsilon, acting_weights
+from multihorizon.agents.acting import Acting, Consistency, Epsilon, acting_weights, check_consistency
 from multihorizon.agents.losses import Bootstrap, Categorical, Loss, Priority
 from multihorizon.agents.networks import Initial
 from multihorizon.agents.optimisers import Adam, Optimiser, RmsProp
@@ -18,6 +18,12 @@ from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError, at_least, one_of
 
 Origin = Literal["preset", "environment", "user"]
+CHOICES: dict[str, type[Enum]] = {
+    "bootstrap": Bootstrap,
+    "consistency": Consistency,
+    "priority": Priority,
+    "initial": Initial,
+}
 LABELS = ("name", "base", "chosen")  # fields that are no settings
 
 
@@ -35,6 +41,8 @@ class AgentConfig:
         n_steps: Length of n-step returns.
         priority: How often a transition is replayed.
         bootstrap: Which action a head's target takes next.
+        consistency: What the agent does about plans that it will not keep. `SOPHISTICATED` sets `bootstrap` to the
+            acting policy; `PRECOMMITTED` needs heads with their own best actions.
         double_q: Chooses the next action by the online network.
         batch: Transitions in an update.
         replay_capacity: Steps that the replay buffer holds.
@@ -57,6 +65,7 @@ class AgentConfig:
     n_steps: int
     priority: Priority
     bootstrap: Bootstrap = Bootstrap.OWN
+    consistency: Consistency = Consistency.NAIVE
     double_q: bool = False
     batch: int = 32
     replay_capacity: int = 1_000_000
@@ -77,6 +86,8 @@ class AgentConfig:
         at_least("warm_up_steps", self.warm_up_steps, 0)
         one_of("compute_dtype", self.compute_dtype, ["float32", "bfloat16"])
         acting_weights(self.acting, self.horizons)
+        check_consistency(self.consistency, self.acting, self.horizons)
+        _check_bootstrap(self.consistency, self.bootstrap)
 
     def with_settings(self, **settings: Any) -> "AgentConfig":
         """Returns a copy with settings changed.
@@ -95,6 +106,9 @@ class AgentConfig:
             self.check_setting(name, part)
             current = changed.get(name, getattr(self, name))
             changed[name] = _with_part(name, current, part, value) if part else _accepted(name, current, value)
+        before, after = self.consistency, changed.get("consistency", self.consistency)
+        if Consistency.SOPHISTICATED in (before, after) and before is not after and "bootstrap" not in named:
+            changed["bootstrap"] = Bootstrap.ACTING if after is Consistency.SOPHISTICATED else Bootstrap.OWN
         return replace(self, **changed, chosen=tuple(sorted(named)))
 
     def check_setting(self, name: str, part: str = "") -> None:
@@ -156,7 +170,7 @@ def _accepted(name: str, old: Any, value: Any) -> Any:
     """`value` as the field holds it, where that is clear."""
     if name == "horizons" and isinstance(value, float):
         return single(value)
-    kinds = {"acting": Acting, "bootstrap": Bootstrap, "priority": Priority, "initial": Initial}
+    kinds = {"acting": Acting, **CHOICES}
     if name in kinds and isinstance(value, str):
         kind: Any = kinds[name]
         return kind[one_of(name, value.upper().replace("-", "_"), [choice.name for choice in kind])]
@@ -179,7 +193,7 @@ def _check_types(config: AgentConfig) -> None:
         raise InputError(f"loss must be mh.Huber() or mh.Categorical(...), got {config.loss!r}")
     if not isinstance(config.acting, Acting | float | int):
         raise InputError(f"acting must be a rule ({_names(Acting)}) or the γ of a head, got {config.acting!r}")
-    for name, kind in (("bootstrap", Bootstrap), ("priority", Priority), ("initial", Initial)):
+    for name, kind in CHOICES.items():
         if not isinstance(getattr(config, name), kind):
             raise InputError(f"{name} must be one of {_names(kind)}, got {getattr(config, name)!r}")
     if not isinstance(config.epsilon, Epsilon):
@@ -187,6 +201,19 @@ def _check_types(config: AgentConfig) -> None:
     for name in ("double_q", "clip_rewards"):
         if not isinstance(getattr(config, name), bool):
             raise InputError(f"{name} must be True or False, got {getattr(config, name)!r}")
+
+
+def _check_bootstrap(consistency: Consistency, bootstrap: Bootstrap) -> None:
+    """Raises an error where heads would not value what the agent is going to do."""
+    if consistency is Consistency.SOPHISTICATED and bootstrap is Bootstrap.OWN:
+        raise InputError(
+            "consistency=sophisticated needs bootstrap=acting, got own: heads must value what the later selves will do"
+        )
+    if consistency is Consistency.PRECOMMITTED and bootstrap is Bootstrap.ACTING:
+        raise InputError(
+            "consistency=precommitted needs bootstrap=own, got acting: what the agent does next depends on the time "
+            "since the episode's start, which the heads do not see"
+        )
 
 
 def _names(kind: type[Enum]) -> str:

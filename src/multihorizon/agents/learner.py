@@ -9,7 +9,7 @@ import optax
 from jaxtyping import Array, Float, Int, Key
 
 from multihorizon.agents import replay as replays
-from multihorizon.agents.acting import Acting, acting_weights, choose
+from multihorizon.agents.acting import Acting, Consistency, acting_weights, choose, weights_after
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical, Priority, next_actions, of_action, priority
 from multihorizon.agents.networks import Network, Torso, cast, fuses_convolutions, make_network
@@ -81,11 +81,18 @@ class Learner:
         """Q of every horizon and action for one observation."""
         return self.agent.loss.values(self.network(parameters)(observation))
 
+    def weights_after(self, elapsed: Array) -> Float[Array, " H"]:
+        """Weights of the heads some time after the start of an episode. Only precommitted agents change them."""
+        if self.agent.consistency is not Consistency.PRECOMMITTED:
+            return self.acting_weights
+        return weights_after(elapsed, self.agent.horizons.weights, self.agent.horizons.gammas)
+
     def act(
-        self, parameters: Parameters, key: Key[Array, ""], observation: Array, epsilon: Float[Array, ""]
+        self, parameters: Parameters, key: Key[Array, ""], observation: Array, epsilon: Float[Array, ""], elapsed: Array
     ) -> Int[Array, ""]:
+        """Chooses an action, the time `elapsed` after the start of the episode."""
         sampled_head = self.agent.acting is Acting.SAMPLED_HEAD
-        return choose(key, self.values(parameters, observation), self.acting_weights, epsilon, sampled_head)
+        return choose(key, self.values(parameters, observation), self.weights_after(elapsed), epsilon, sampled_head)
 
     def transition_losses(
         self, parameters: Parameters, target: Parameters, transition: Transition

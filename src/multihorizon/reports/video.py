@@ -73,7 +73,9 @@ def draw_q_values(episode: "EpisodeRecord", title: str) -> tuple[Figure, Int[np.
         order = np.argsort(episode.gammas)
         shades = colormaps["viridis"](np.linspace(0, 0.92, len(order)))
         if len(order) > 1:  # wide and below the others, so that it shows where it equals one of them
-            above.plot(steps, taken @ episode.acting_weights, color=BLACK, lw=6, alpha=0.18, label="acts by")
+            above.plot(
+                steps, (taken * episode.acting_weights).sum(axis=1), color=BLACK, lw=6, alpha=0.18, label="acts by"
+            )
         for shade, head, style in zip(shades, order, cycle(("-", (0, (4, 1.2)))), strict=False):
             above.plot(steps, taken[:, head], color=shade, lw=1.3, ls=style, label=f"γ = {episode.gammas[head]:.4g}")
         above.set_ylabel("Q of the action taken")

@@ -160,7 +160,7 @@ def _on_host(
                 stacks = advance(blank, frames, jnp.ones(at_once, bool))
                 begin(np.ones(at_once, bool))
             interrupts.check()
-            environments.send(np.asarray(policy.act(np.asarray(stacks), epsilon, rng)))
+            environments.send(np.asarray(policy.act(np.asarray(stacks), epsilon, rng, lengths)))
             moves = environments.receive()
             returns += np.where(playing, moves.rewards, 0)
             lengths += playing

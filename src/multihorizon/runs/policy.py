@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from multihorizon.agents.acting import Acting, acting_weights
+from multihorizon.agents.acting import Acting, Consistency, acting_weights, weights_after
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner, Parameters
 from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, as_torso
@@ -101,7 +101,11 @@ class Policy:
         return values[0] if is_single else values
 
     def act(
-        self, obs: ArrayLike, epsilon: float = 0.0, rng: np.random.Generator | None = None
+        self,
+        obs: ArrayLike,
+        epsilon: float = 0.0,
+        rng: np.random.Generator | None = None,
+        elapsed: ArrayLike = 0,
     ) -> int | Int[np.ndarray, " B"]:
         """Returns the action that is best by the discount that the agent acts by.
 
@@ -109,6 +113,8 @@ class Policy:
             obs: One observation, or a batch of them.
             epsilon: Probability of a random action instead.
             rng: Source of randomness, for `epsilon` and for agents that sample a head. A new one by default.
+            elapsed: Steps since the start of the episode, one number or one for each observation [B]. Only agents with
+                `consistency=mh.Consistency.PRECOMMITTED` act by it.
 
         Returns:
             An int, or an array of them for a batch.
@@ -117,16 +123,33 @@ class Policy:
             raise InputError(f"epsilon must lie in [0, 1], got {epsilon:g}")
         batch, is_single = self._batch(obs)
         rng = np.random.default_rng() if rng is None else rng
-        weights = self.horizons.weights
+        weights = self.weights_after(elapsed, len(batch))
         values = np.asarray(self._values(self.parameters, batch), np.float64)  # [B H A]
         if self.agent.acting is Acting.SAMPLED_HEAD:
-            heads = rng.choice(len(weights), size=len(values), p=weights)
+            heads = rng.choice(values.shape[1], size=len(values), p=weights[0])
             best = values[np.arange(len(values)), heads].argmax(axis=1)
         else:
-            best = np.einsum("h,bha->ba", weights, values).argmax(axis=1)
+            best = np.einsum("bh,bha->ba", weights, values).argmax(axis=1)
         random = rng.integers(self.num_actions, size=len(values))
         actions = np.where(rng.random(len(values)) < epsilon, random, best)
         return int(actions[0]) if is_single else actions
+
+    def weights_after(self, elapsed: ArrayLike, count: int = 1) -> Float[np.ndarray, "B H"]:
+        """Returns the weights of the heads some time after the start of an episode.
+
+        Args:
+            elapsed: Steps since the start, one number or one for each row of the result.
+            count: The number of rows.
+        """
+        times = np.asarray(elapsed, float)
+        if times.shape not in ((), (count,)):
+            raise InputError(f"elapsed must be one number or have shape [{count}], got {list(times.shape)}")
+        if not np.all((times >= 0) & np.isfinite(times)):
+            raise InputError("elapsed must be 0 or more, and finite: it counts steps since the start of the episode")
+        weights = self.horizons.weights
+        if self.agent.consistency is Consistency.PRECOMMITTED:
+            weights = weights_after(times, weights, self.horizons.gammas)
+        return np.broadcast_to(weights, (count, weights.shape[-1]))
 
     def _batch(self, obs: ArrayLike) -> tuple[Any, bool]:
         array = np.asarray(obs)

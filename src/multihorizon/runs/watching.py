@@ -28,7 +28,7 @@ class EpisodeRecord:
     actions: Int[np.ndarray, " T"]
     rewards: Float[np.ndarray, " T"]
     gammas: Float[np.ndarray, " H"]
-    acting_weights: Float[np.ndarray, " H"]
+    acting_weights: Float[np.ndarray, "T H"]
     frames_per_second: int = FRAMES_PER_SECOND  # at which the environment is usually shown
 
 
@@ -39,9 +39,9 @@ def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> 
     shown = chosen.pictures() if chosen.pictures else None
 
     @jax.jit
-    def act(stack: Array, key: Array) -> tuple[Array, Array]:
+    def act(stack: Array, key: Array, elapsed: Array) -> tuple[Array, Array]:
         epsilon = jnp.asarray(policy.agent.epsilon.evaluation)
-        return learner.values(parameters, stack), learner.act(parameters, key, stack, epsilon)
+        return learner.values(parameters, stack), learner.act(parameters, key, stack, epsilon, elapsed)
 
     advance = jax.jit(follow)
     seeds, key = np.array([seed]), jax.random.key(seed)
@@ -53,7 +53,7 @@ def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> 
     values, actions, rewards = [], [], []
     for step in range(max_steps):
         interrupts.check()
-        value, action = act(stack, jax.random.fold_in(key, step))
+        value, action = act(stack, jax.random.fold_in(key, step), jnp.asarray(step))
         moves, picture = _step(played, np.asarray(action)[None]), None
         values.append(np.asarray(value))
         actions.append(int(action))
@@ -77,7 +77,7 @@ def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> 
         np.array(actions),
         np.array(rewards),
         policy.horizons.gammas,
-        policy.horizons.weights,
+        policy.weights_after(np.arange(len(actions)), len(actions)),
         int(getattr(shown or played, "frames_per_second", FRAMES_PER_SECOND)),
     )
 

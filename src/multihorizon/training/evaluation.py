@@ -30,6 +30,11 @@ class Evaluation(NamedTuple):
     lengths: Int[Array, " N"]
     episodes: Episodes  # [N]
 
+    @property
+    def elapsed(self) -> Int[Array, " N"]:
+        """Time since the start of the present episodes, by which precommitted agents act."""
+        return self.lengths
+
     @staticmethod
     def begin(num_envs: int) -> "Evaluation":
         episodes = Episodes.empty(num_envs)
@@ -91,7 +96,8 @@ def play_episodes(
 
     def step(now: _Playing) -> _Playing:
         act_key_, step_key_ = (jax.random.fold_in(key, now.turn) for key in (act_key, step_key))
-        actions = act_all(learner, parameters, act_key_, now.observations, jnp.asarray(epsilon))
+        elapsed = now.evaluation.elapsed
+        actions = act_all(learner, parameters, act_key_, now.observations, jnp.asarray(epsilon), elapsed)
         keys = jax.random.split(step_key_, num_envs)
         states, result, observations = jax.vmap(partial(step_and_reset, environment))(keys, now.states, actions)
         over = result.terminated | result.truncated

@@ -98,8 +98,8 @@ class HostEvaluator:
 
     def _start_one(self, parameters: PyTree[Array], key: Key[Array, ""], turn: Int[Array, ""], frames: Array) -> _Group:
         observations = stack_of(frames, self._learner.observation_shape)
-        actions = self._act(parameters, key, turn, observations)
-        return _Group(observations, Evaluation.begin(frames.shape[0]), actions)
+        evaluation = Evaluation.begin(frames.shape[0])
+        return _Group(observations, evaluation, self._act(parameters, key, turn, observations, evaluation))
 
     def _turn_one(
         self,
@@ -116,11 +116,18 @@ class HostEvaluator:
         """Counts a step and chooses the next actions."""
         evaluation, played = group.evaluation.add(rewards, over, played, steps, self._most_steps)
         observations = follow_all(group.observations, frames, over)
-        return _Group(observations, evaluation, self._act(parameters, key, turn, observations)), played
+        return _Group(observations, evaluation, self._act(parameters, key, turn, observations, evaluation)), played
 
-    def _act(self, parameters: PyTree[Array], key: Key[Array, ""], turn: Int[Array, ""], observations: Array) -> Array:
-        epsilon = jnp.asarray(self._learner.agent.epsilon.evaluation)
-        return act_all(self._learner, parameters, jax.random.fold_in(key, turn), observations, epsilon)
+    def _act(
+        self,
+        parameters: PyTree[Array],
+        key: Key[Array, ""],
+        turn: Int[Array, ""],
+        observations: Array,
+        evaluation: Evaluation,
+    ) -> Array:
+        epsilon, key = jnp.asarray(self._learner.agent.epsilon.evaluation), jax.random.fold_in(key, turn)
+        return act_all(self._learner, parameters, key, observations, epsilon, evaluation.elapsed)
 
 
 def _sum(groups: list[_Group]) -> Episodes:

@@ -75,6 +75,11 @@ class Streams(NamedTuple):
     returns: Float[Array, " m"]  # of the present episodes so far
     lengths: Int[Array, " m"]
 
+    @property
+    def elapsed(self) -> Int[Array, " m"]:
+        """Time since the start of the present episodes, by which precommitted agents act."""
+        return self.lengths
+
 
 class TrainingState(NamedTuple):
     """Everything that training changes. A checkpoint holds all but `tally` and `episodes`, which are of one iteration.
@@ -113,7 +118,8 @@ class Core:
     def act(self, parameters: PyTree[Array], key: Key[Array, ""], streams: Streams, step: Int[Array, ""]) -> Array:
         """Returns ε-greedy actions [m] at a step of the run."""
         epsilon = self.agent.epsilon.at(step, self.agent.warm_up_steps)
-        return act_all(self.learner, parameters, jax.random.fold_in(key, step), streams.observations, epsilon)
+        key = jax.random.fold_in(key, step)
+        return act_all(self.learner, parameters, key, streams.observations, epsilon, streams.elapsed)
 
     def observe(
         self,
@@ -163,11 +169,16 @@ class Core:
 
 
 def act_all(
-    learner: Learner, parameters: PyTree[Array], key: Key[Array, ""], observations: Array, epsilon: Float[Array, ""]
+    learner: Learner,
+    parameters: PyTree[Array],
+    key: Key[Array, ""],
+    observations: Array,
+    epsilon: Float[Array, ""],
+    elapsed: Array,
 ) -> Int[Array, " m"]:
-    """Returns ε-greedy actions for a batch of observations [m ...]."""
+    """Returns ε-greedy actions for observations [m ...], made the times `elapsed` [m] after the episodes' starts."""
     keys = jax.random.split(key, observations.shape[0])
-    return jax.vmap(partial(learner.act, parameters), (0, 0, None))(keys, observations, epsilon)
+    return jax.vmap(partial(learner.act, parameters), (0, 0, None, 0))(keys, observations, epsilon, elapsed)
 
 
 def follow(stack: Array, frame: Array, first: Bool[Array, ""]) -> Array:
