@@ -17,9 +17,10 @@ and checkpoints from which `multihorizon resume` goes on if the run is stopped, 
 EPILOG = """\
 environments:
   pathworld, foraging, shortcut       small worlds that are solved exactly; they live on the device with the agent
+  dilemma/NAME                        small worlds in which plans change: temptation, chore, crossroads, control
   minatar/GAME                        on the device too
   pathworld/hazard, foraging/hazard, shortcut/hazard
-                                      learned in without hazard, judged under it
+                                      trained in without hazard, evaluated under it
   atari/GAME                          the sixty games of the paper: multihorizon games
   gym/ID                              any of Gymnasium's with discrete actions, as gym/CartPole-v1
 """

@@ -3,6 +3,7 @@
 from typing import Any
 
 _HOMES = {
+    "Dilemma": "dilemmas",
     "Environment": "environment",
     "Foraging": "foraging",
     "GymnasiumHazard": "gymnasium_hazard",

@@ -13,6 +13,7 @@ from multihorizon.agents.networks import MLP, NATURE, SMALL, ConvTorso, MlpTorso
 from multihorizon.agents.optimisers import Adam
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs import atari, foraging, gymnax, minatar, pathworld
+from multihorizon.envs.dilemmas import DILEMMAS
 from multihorizon.envs.environment import Environment, check_shapes
 from multihorizon.envs.foraging import Foraging
 from multihorizon.envs.hazard import Hazard, Lethal
@@ -92,6 +93,12 @@ PATHS = TABULAR | {
     "epsilon": Epsilon(final=1.0),
     "optimiser": Adam(1e-4, epsilon=1e-5),
 }
+# Values of a few states, which must be told apart by a few hundredths.
+DILEMMA = TABULAR | {
+    "target_period_steps": 100,
+    "epsilon": Epsilon(final=0.2, decay_steps=5_000),
+    "optimiser": Adam(3e-4, epsilon=1e-5),
+}
 SMALL_GAMES = {
     "replay_capacity": 100_000,
     "warm_up_steps": 5_000,
@@ -142,6 +149,10 @@ ON_DEVICE = {
         SHORTCUT,
         _under_hazard(SHORTCUT, Lethal),
         *(
+            _on_device(f"dilemma/{name}", dilemma.environment, MLP, 20_000, 10.0, DILEMMA)
+            for name, dilemma in DILEMMAS.items()
+        ),
+        *(
             _on_device(f"minatar/{game}", lambda game=game: minatar.MinAtar(game), SMALL, 1_000_000, 10.0, SMALL_GAMES)  # type: ignore[misc]
             for game in minatar.GAMES
         ),
@@ -161,9 +172,10 @@ def world(env: Any) -> World:
     """Returns an environment with its defaults.
 
     Args:
-        env: A name (`pathworld`, `foraging` or `shortcut`, alone or with `/hazard`, `minatar/GAME`, `atari/GAME`, or a
-            Gymnasium id, alone or after `gym/`); a Gymnasium environment, or a class or function that makes one; a JAX
-            environment with `envs.environment.Environment`'s interface or with gymnax's, alone or as a pair
+        env: A name (`pathworld`, `foraging` or `shortcut`, alone or with `/hazard`, `dilemma/NAME`, `minatar/GAME`,
+            `atari/GAME`, or a Gymnasium id, alone or after `gym/`); a Gymnasium environment, or a class or function
+            that makes one; a JAX environment with `envs.environment.Environment`'s interface or with gymnax's, alone
+            or as a pair
             (environment, params).
 
     Raises:
@@ -258,7 +270,7 @@ def _by_name(name: str) -> World:
         raise InputError(f"the environment {which} is your own, which is not stored with a run: hand it in with env=")
     if name in ON_DEVICE:
         return ON_DEVICE[name]
-    if family not in ("pathworld", "foraging", "shortcut", "minatar"):
+    if family not in ("pathworld", "foraging", "shortcut", "dilemma", "minatar"):
         import gymnasium
 
         if name in gymnasium.registry or ":" in name:

@@ -1,0 +1,116 @@
+"""Dilemmas: small deterministic worlds in which a plan that is best today need not be best tomorrow.
+
+Their rewards are chosen for the hyperbolic discount 1 / (1 + t), `DISCOUNT`. Under it, naive, precommitted and
+sophisticated agents do different things in all of them but the control.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from multihorizon.discounting.discount import Discount, hyperbolic, none
+from multihorizon.discounting.hazard import Dirac, Prior
+from multihorizon.mdp import HazardousMDP
+
+if TYPE_CHECKING:
+    from multihorizon.envs.finite import FiniteWorld
+
+DISCOUNT = hyperbolic(1.0)
+OVER = -1  # in place of a next state
+Move = tuple[float, int]  # a reward, and the state that follows it
+
+
+@dataclass(frozen=True)
+class Dilemma:
+    """A deterministic world that starts in state 0.
+
+    Attributes:
+        name: The environment is `dilemma/NAME`.
+        about: What happens in it.
+        choices: Names of the actions.
+        moves: The reward and the next state of each action, by state; a state without a choice has a single move.
+        most_steps: Length at which an episode is truncated; 0: never.
+    """
+
+    name: str
+    about: str
+    choices: tuple[str, ...]
+    moves: tuple[tuple[Move, ...], ...]
+    most_steps: int = 0
+
+    def move(self, state: int, action: int) -> Move:
+        """Returns the reward of an action, and the next state or OVER."""
+        moves = self.moves[state]
+        return moves[action] if len(moves) > 1 else moves[0]
+
+    def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
+        """Returns the world as a finite MDP. The truncation is no part of it."""
+        states, actions = len(self.moves), len(self.choices)
+        transitions, rewards = np.zeros((states, actions, states)), np.zeros((states, actions))
+        for state, action in product(range(states), range(actions)):
+            rewards[state, action], following = self.move(state, action)
+            if following != OVER:
+                transitions[state, action, following] = 1
+        return HazardousMDP(transitions, rewards, hazard, discount)
+
+    def environment(self) -> "FiniteWorld":
+        """Returns the world for agents; the observation is the state, one-hot."""
+        from multihorizon.envs.finite import FiniteWorld  # JAX, which the mathematics does without
+
+        return FiniteWorld(self.mdp(), np.zeros(1, dtype=int), (len(self.moves),), self.most_steps)
+
+
+def _walk(first: int, steps: int, pays: float) -> tuple[tuple[Move, ...], ...]:
+    """Returns states `first`, ..., each with one move; the last is reached after `steps` - 1 of them, and pays."""
+    return (*(((0.0, first + i + 1),) for i in range(steps - 1)), ((pays, OVER),))
+
+
+def temptation(name: str, about: str, small: float, large: float, bound: float) -> Dilemma:
+    """Returns a world of two roads. The open road passes the small reward at t = 4; the large one comes at t = 8.
+
+    The bound road has no temptation, and pays `bound` at t = 8.
+    """
+    past, tied = 5, 9  # the first states after the temptation, and on the bound road
+    moves = (
+        ((0.0, 1), (0.0, tied)),
+        *(((0.0, place + 1),) for place in (1, 2, 3)),
+        ((small, OVER), (0.0, past)),  # state 4, at t = 4
+        *_walk(past, 4, large),
+        *_walk(tied, 8, bound),
+    )
+    return Dilemma(name, about, ("open road; take", "bound road; pass"), moves)
+
+
+def chore(costs: Sequence[float]) -> Dilemma:
+    """Returns a world with a chore that must be done on one of the days, and costs more each day."""
+    last = len(costs) - 1
+    moves = tuple(((-cost, OVER), (0.0, day + 1)) if day < last else ((-cost, OVER),) for day, cost in enumerate(costs))
+    return Dilemma("chore", "A chore costs more each day, and must be done on the last.", ("do it", "wait"), moves)
+
+
+def crossroads(near: float, near_steps: int, far: float, far_steps: int, most_steps: int = 60) -> Dilemma:
+    """Returns a world with two ways, of which each pays at its end, and a place to wait in for as long as one likes."""
+    there = 1 + near_steps
+    moves = (
+        ((0.0, 1), (0.0, there), (0.0, 0)),
+        *_walk(1, near_steps, near),
+        *_walk(there, far_steps, far),
+    )
+    about = "A short way pays little and a long way much. One can wait at the crossroads for ever."
+    return Dilemma("crossroads", about, ("near", "far", "wait"), moves, most_steps)
+
+
+TEMPTATION = temptation(
+    "temptation",
+    "A small reward lies on the way to a large one; a road without it pays less.",
+    small=1,
+    large=3,
+    bound=2.6,
+)
+CHORE = chore((0.6, 1.0, 1.8, 2.6))  # after O'Donoghue and Rabin (1999), whose student misses better and better films
+CROSSROADS = crossroads(near=1, near_steps=1, far=6.6, far_steps=10)
+CONTROL = temptation("control", "The small reward is too small to tempt anyone.", small=0.3, large=3, bound=2.6)
+DILEMMAS = {dilemma.name: dilemma for dilemma in (TEMPTATION, CHORE, CROSSROADS, CONTROL)}
