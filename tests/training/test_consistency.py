@@ -195,3 +195,9 @@ def test_the_rules_part_only_where_they_should() -> None:
         "control": 1,
     }
     assert MLP is world("dilemma/control").torso
+
+
+def test_precommitted_agents_need_steps_of_one_unit_of_time() -> None:
+    agent = mh.agent("hyper-dqn", consistency=mh.Consistency.PRECOMMITTED)
+    with pytest.raises(mh.InputError, match="this environment has durations"):
+        mh.train(agent, "shortcut", steps=3_000)
