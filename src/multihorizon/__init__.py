@@ -17,7 +17,9 @@ _NAMES = {
     "multihorizon.agents.networks": ("ConvTorso", "MlpTorso"),
     "multihorizon.agents.optimisers": ("Adam", "RmsProp"),
     "multihorizon.agents.presets": ("agent",),
+    "multihorizon.agents.risk": ("CVaR", "Quantile"),
     "multihorizon.discounting": (
+        "decode_rewards",
         "Design",
         "design_horizons",
         "Discount",
@@ -31,6 +33,7 @@ _NAMES = {
         "report_grid",
         "reweight",
         "Reweighting",
+        "RewardTimeline",
         "single",
     ),
     "multihorizon.errors": ("InputError",),

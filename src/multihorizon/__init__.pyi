@@ -15,6 +15,8 @@ from multihorizon.agents.networks import MlpTorso as MlpTorso
 from multihorizon.agents.optimisers import Adam as Adam
 from multihorizon.agents.optimisers import RmsProp as RmsProp
 from multihorizon.agents.presets import agent as agent
+from multihorizon.agents.risk import CVaR as CVaR
+from multihorizon.agents.risk import Quantile as Quantile
 from multihorizon.api import forage as forage
 from multihorizon.api import pathworld as pathworld
 from multihorizon.api import report as report
@@ -26,7 +28,9 @@ from multihorizon.discounting import FitMethod as FitMethod
 from multihorizon.discounting import GridReport as GridReport
 from multihorizon.discounting import Horizons as Horizons
 from multihorizon.discounting import Offer as Offer
+from multihorizon.discounting import RewardTimeline as RewardTimeline
 from multihorizon.discounting import Reweighting as Reweighting
+from multihorizon.discounting import decode_rewards as decode_rewards
 from multihorizon.discounting import design_horizons as design_horizons
 from multihorizon.discounting import discount as discount
 from multihorizon.discounting import gauss_grid as gauss_grid

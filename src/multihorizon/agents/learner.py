@@ -15,6 +15,7 @@ from multihorizon.agents.losses import Categorical, Priority, next_actions, of_a
 from multihorizon.agents.networks import Network, Torso, cast, fuses_convolutions, make_network
 from multihorizon.agents.replay import Replay, ReplayShape, Transition
 from multihorizon.agents.returns import bootstrap_factors, n_step_returns
+from multihorizon.agents.risk import Risk, distribution_of
 from multihorizon.kernels import fused_heads
 from multihorizon.kernels.convolution import Convolve
 
@@ -51,8 +52,9 @@ class Learner:
         observation_shape: tuple[int, ...],
         torso: Torso,
         convolve: Convolve = Convolve.PLAIN,
+        risk: Risk | None = None,
     ) -> None:
-        self.agent, self.actions, self.convolve = agent, actions, convolve
+        self.agent, self.actions, self.convolve, self.risk = agent, actions, convolve, risk
         self.observation_shape = tuple(observation_shape)
         self.gammas = jnp.asarray(agent.horizons.gammas, jnp.float32)
         self.acting_weights = jnp.asarray(acting_weights(agent.acting, agent.horizons), jnp.float32)
@@ -87,10 +89,22 @@ class Learner:
             return self.acting_weights
         return weights_after(elapsed, self.agent.horizons.weights, self.agent.horizons.gammas)
 
+    def distribution(self, parameters: Parameters, observation: Array) -> Float[Array, "H A Z"]:
+        """Probability of each atom, for every horizon and action; of agents with a categorical loss."""
+        return jax.nn.softmax(self.network(parameters)(observation))
+
+    def risk_scores(self, parameters: Parameters, observation: Array, elapsed: Array) -> Float[Array, " A"]:
+        """What the agent acts by where it acts by risk."""
+        assert self.risk is not None
+        support = distribution_of(self.agent).support
+        return self.risk.scores(self.distribution(parameters, observation), support, self.weights_after(elapsed))
+
     def act(
         self, parameters: Parameters, key: Key[Array, ""], observation: Array, epsilon: Float[Array, ""], elapsed: Array
     ) -> Int[Array, ""]:
         """Chooses an action, the time `elapsed` after the start of the episode."""
+        if self.risk is not None:
+            return choose(key, self.risk_scores(parameters, observation, elapsed)[None], jnp.ones(1), epsilon)
         sampled_head = self.agent.acting is Acting.SAMPLED_HEAD
         return choose(key, self.values(parameters, observation), self.weights_after(elapsed), epsilon, sampled_head)
 

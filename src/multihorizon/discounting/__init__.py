@@ -4,6 +4,7 @@ hazard prior → discount d(t) → Horizons (γ, weights)
 """
 
 from multihorizon.discounting import discount, hazard
+from multihorizon.discounting.decoding import RewardTimeline, decode_rewards
 from multihorizon.discounting.design import Design, design_horizons
 from multihorizon.discounting.discount import Discount
 from multihorizon.discounting.grid_report import GridReport, report_grid
@@ -22,8 +23,10 @@ __all__ = [
     "GridReport",
     "Horizons",
     "Offer",
+    "RewardTimeline",
     "Reweighting",
     "Sum",
+    "decode_rewards",
     "design_horizons",
     "discount",
     "gauss_grid",

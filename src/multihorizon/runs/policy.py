@@ -16,7 +16,16 @@ from multihorizon.agents.acting import Acting, Consistency, acting_weights, weig
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner, Parameters
 from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, as_torso
-from multihorizon.discounting import Discount, FitMethod, Horizons, reweight
+from multihorizon.agents.risk import Risk, check_risk, distribution_of, restored_risk
+from multihorizon.discounting import (
+    Discount,
+    FitMethod,
+    Horizons,
+    RewardTimeline,
+    Reweighting,
+    decode_rewards,
+    reweight,
+)
 from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError, at_least
 from multihorizon.files import atomically, file_checksum, read_json, write_json
@@ -31,6 +40,19 @@ class Policy:
 
     Observations are single ones of `observation_shape`, or batches with one more axis in front. Atari's are stacks of
     four 84×84 frames, the newest last.
+
+    Attributes:
+        agent: The agent's configuration.
+        environment: The name of the environment that it was trained in.
+        num_actions: The number of actions A.
+        observation_shape: The shape of one observation.
+        observation_dtype: The type of its entries.
+        network: The network without its heads.
+        parameters: The weights of the network, by name.
+        reweighting: How well the heads express the discount that `with_discount` was given: the weights, the largest
+            error and the step at which it occurs. None for a policy that acts by the discount it was trained with. It
+            is not saved with the policy.
+        risk: What `with_risk` was given.
     """
 
     agent: AgentConfig
@@ -40,15 +62,29 @@ class Policy:
     observation_dtype: str
     network: Any
     parameters: Parameters
+    reweighting: Reweighting | None = None
+    risk: Risk | None = None
+
+    def __post_init__(self) -> None:
+        if self.risk is not None:
+            check_risk(self.risk, self.agent)
 
     @cached_property
     def _learner(self) -> Learner:
-        return Learner(self.agent, self.num_actions, self.observation_shape, as_torso(self.network))
+        return Learner(self.agent, self.num_actions, self.observation_shape, as_torso(self.network), risk=self.risk)
 
     @cached_property
     def _values(self) -> Any:
         learner = self._learner
         return jax.jit(jax.vmap(learner.values, (None, 0)))
+
+    @cached_property
+    def _distribution(self) -> Any:
+        return jax.jit(jax.vmap(self._learner.distribution, (None, 0)))
+
+    @cached_property
+    def _risk_scores(self) -> Any:
+        return jax.jit(jax.vmap(self._learner.risk_scores, (None, 0, 0)))
 
     @property
     def horizons(self) -> Horizons:
@@ -70,8 +106,9 @@ class Policy:
     ) -> "Policy":
         """Returns the same agent with another time preference: the same heads, weighted to express another discount.
 
-        No training is needed, because each head was learned on its own. `policy.discount` is the discount that the new
-        weights reach; `multihorizon.reweight` states its error.
+        No training is needed, because each head was learned on its own. Of the new policy, `discount` is the discount
+        that its weights reach, and `reweighting` states the error. It acts by the weighted sum of its heads, whatever
+        the rule was before.
 
         Args:
             discount: What to act by: a `Discount`, such as `mh.discount.hyperbolic(0.1)` or `mh.discount.deadline(50)`,
@@ -80,12 +117,83 @@ class Policy:
             method: Which weights are best.
             tolerance: The largest error that is accepted, as a share of d(0).
 
+        Returns:
+            The new policy, with the same network. This one is unchanged.
+
         Raises:
             InputError: The heads cannot express the discount within the tolerance. The message says how many heads, or
                 which largest γ, would.
         """
         found = reweight(self.agent.horizons, discount, t_max=t_max, method=method, tolerance=tolerance)
-        return replace(self, agent=self.agent.with_settings(horizons=found.horizons, acting=Acting.WEIGHTED))
+        agent = self.agent.with_settings(horizons=found.horizons, acting=Acting.WEIGHTED)
+        return replace(self, agent=agent, reweighting=found)
+
+    def with_risk(self, risk: Risk | None) -> "Policy":
+        """Returns the same agent, which takes the action with the best CVaR or quantile rather than the best mean.
+
+        The measure is that of the weighted return Σ wᵢ Zᵢ, where Zᵢ is the return discounted by γᵢ. The heads' returns
+        are taken to be comonotone, so that quantile functions add up (see `multihorizon.CVaR`). Their distributions
+        remain those of the policy that was learned, which maximises means.
+
+        Args:
+            risk: `mh.CVaR(0.25)`, `mh.Quantile(0.5)`, or None to act by the mean again.
+
+        Returns:
+            The new policy, with the same network. This one is unchanged.
+
+        Raises:
+            InputError: The agent learns means (`Huber`) rather than distributions (`Categorical`), it samples heads, or
+                a weight is negative.
+        """
+        return replace(self, risk=risk)
+
+    @property
+    def atoms(self) -> Float[np.ndarray, " Z"]:
+        """The returns to which `return_distribution` assigns probabilities [Z].
+
+        Raises:
+            InputError: The agent learns means rather than distributions.
+        """
+        return np.asarray(distribution_of(self.agent).support, float)
+
+    def return_distribution(self, obs: ArrayLike) -> Float[np.ndarray, "*B H A Z"]:
+        """Returns the learned distribution of the return, for every horizon and action.
+
+        Head i holds the distribution of the return discounted by γᵢ. Its mean is Q: `q_values(obs)` equals
+        `return_distribution(obs) @ atoms`.
+
+        Args:
+            obs: One observation, or a batch of them.
+
+        Returns:
+            The probability of each of `atoms`, an array [H A Z], or [B H A Z] for a batch.
+
+        Raises:
+            InputError: The agent learns means rather than distributions.
+        """
+        batch, is_single = self._batch(obs)
+        distribution_of(self.agent)
+        found = np.asarray(self._distribution(self.parameters, batch))
+        return found[0] if is_single else found
+
+    def expected_rewards(
+        self, obs: ArrayLike, t_max: int | None = None, *, noise: float = 0.03, signed: bool = False
+    ) -> RewardTimeline:
+        """Decodes when the agent expects reward, if it takes the action that it prefers.
+
+        Args:
+            obs: One observation, or a batch of them.
+            t_max: The last step of the timeline; by default three times the longest effective horizon.
+            noise: As for `multihorizon.decode_rewards`.
+            signed: Whether rewards may be negative.
+
+        Raises:
+            InputError: The agent has fewer than three different γ's.
+        """
+        values = self.q_values(obs)  # [*B H A]
+        taken = np.asarray(self.act(obs))[..., None, None]
+        chosen = np.take_along_axis(values, np.broadcast_to(taken, (*values.shape[:-1], 1)), axis=-1)[..., 0]
+        return decode_rewards(chosen, self.agent.horizons.gammas, t_max, noise=noise, signed=signed)
 
     def q_values(self, obs: ArrayLike) -> Float[np.ndarray, "*B H A"]:
         """Returns Q of every horizon and action.
@@ -123,16 +231,22 @@ class Policy:
             raise InputError(f"epsilon must lie in [0, 1], got {epsilon:g}")
         batch, is_single = self._batch(obs)
         rng = np.random.default_rng() if rng is None else rng
+        best = self._best(batch, rng, elapsed)
+        random = rng.integers(self.num_actions, size=len(best))
+        actions = np.where(rng.random(len(best)) < epsilon, random, best)
+        return int(actions[0]) if is_single else actions
+
+    def _best(self, batch: Any, rng: np.random.Generator, elapsed: ArrayLike) -> Int[np.ndarray, " B"]:
+        """Returns greedy actions of a batch, by the agent's rule."""
         weights = self.weights_after(elapsed, len(batch))
+        if self.risk is not None:
+            times = np.broadcast_to(np.asarray(elapsed, np.float32), (len(batch),))
+            return np.asarray(self._risk_scores(self.parameters, batch, times)).argmax(axis=1)
         values = np.asarray(self._values(self.parameters, batch), np.float64)  # [B H A]
         if self.agent.acting is Acting.SAMPLED_HEAD:
             heads = rng.choice(values.shape[1], size=len(values), p=weights[0])
-            best = values[np.arange(len(values)), heads].argmax(axis=1)
-        else:
-            best = np.einsum("bh,bha->ba", weights, values).argmax(axis=1)
-        random = rng.integers(self.num_actions, size=len(values))
-        actions = np.where(rng.random(len(values)) < epsilon, random, best)
-        return int(actions[0]) if is_single else actions
+            return values[np.arange(len(values)), heads].argmax(axis=1)
+        return np.einsum("bh,bha->ba", weights, values).argmax(axis=1)
 
     def weights_after(self, elapsed: ArrayLike, count: int = 1) -> Float[np.ndarray, "B H"]:
         """Returns the weights of the heads some time after the start of an episode.
@@ -194,13 +308,15 @@ class Policy:
             "observation_dtype": self.observation_dtype,
             "network": plain(stored),
             "weights_checksum": file_checksum(folder / WEIGHTS),
+            "risk": plain(self.risk),
         }
         write_json(folder / CONFIGURATION, content, checked=True)
         return folder
 
     def __repr__(self) -> str:
         heads = len(self.agent.horizons)
-        return f"Policy({self.agent.name} in {self.environment}, {heads} horizon{'s' if heads > 1 else ''})"
+        rule = "" if self.risk is None else f", by {self.risk}"
+        return f"Policy({self.agent.name} in {self.environment}, {heads} horizon{'s' if heads > 1 else ''}{rule})"
 
 
 def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
@@ -217,6 +333,7 @@ def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
         shape = tuple(at_least("observation_shape", n, 1) for n in content["observation_shape"])
         actions = at_least("num_actions", content["num_actions"], 1)
         environment, dtype = str(content["environment"]), str(np.dtype(content["observation_dtype"]))
+        risk = restored_risk(content.get("risk"))
         checksum = content.get("weights_checksum")
     except KeyError as problem:
         raise InputError(f"{path} cannot be read: {problem} is missing or unknown") from None
@@ -234,7 +351,7 @@ def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
     like = parameter_shapes(agent, actions, shape, given)
     check_shapes(held, like, folder / WEIGHTS)
     parameters = {name: jnp.asarray(held[name]) for name in like}
-    return Policy(agent, environment, actions, shape, dtype, given, parameters)
+    return Policy(agent, environment, actions, shape, dtype, given, parameters, risk=risk)
 
 
 def check_environment(env: Any, shape: tuple[int, ...], actions: int) -> None:

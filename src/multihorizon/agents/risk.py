@@ -1,0 +1,112 @@
+"""Acting by the risk of the return rather than by its mean, for agents whose heads learn distributions.
+
+An agent acts by the weighted value Σ wᵢ Qᵢ. With C51 heads each Qᵢ is the mean of a distribution, that of the return
+Zᵢ discounted by γᵢ. What is risked is the weighted return Σ wᵢ Zᵢ. Its distribution depends on how the Zᵢ depend on one
+another, which heads do not learn. Here they are taken to be *comonotone*: all high together or all low together, as
+returns of one episode with different discounts nearly are. Then quantile functions add up: F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u), and
+so do CVaRs.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from multihorizon.agents.acting import Acting, acting_weights
+from multihorizon.agents.config import AgentConfig
+from multihorizon.agents.losses import Categorical
+from multihorizon.errors import InputError
+
+ROUNDING = 1e-5  # of a sum of probabilities in float32; also of scores that count as equal, relative to the support
+
+
+@dataclass(frozen=True)
+class CVaR:
+    """Acts by the mean of the worst outcomes: the conditional value at risk of the weighted return.
+
+    The score of an action is Σ wᵢ CVaR(Zᵢ), the mean of the worst `level` of the weighted return where the heads'
+    returns are comonotone. Comonotone returns are the riskiest: however the heads' returns depend on one another, the
+    true CVaR of the weighted return is at least the score.
+
+    Args:
+        level: The share of outcomes that counts, in (0, 1]. With 1, the agent acts by the mean, as without risk.
+    """
+
+    level: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level <= 1:
+            raise InputError(f"the level of a CVaR must lie in (0, 1], got {self.level:g}")
+
+    def scores(
+        self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
+    ) -> Float[Array, " A"]:
+        """Returns Σ wᵢ CVaR(Zᵢ) of each action."""
+        below = jnp.cumsum(probabilities, axis=-1) - probabilities
+        counted = jnp.clip(self.level - below, 0, probabilities)  # of each atom, as much as lies in the worst `level`
+        return weights @ (counted @ support / counted.sum(axis=-1))
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """Acts by a quantile of the weighted return, such as its median.
+
+    The score of an action is Σ wᵢ Fᵢ⁻¹(level), the quantile of the weighted return where the heads' returns are
+    comonotone. Each Fᵢ⁻¹(level) is the smallest atom with a cumulative probability of at least `level`, so actions are
+    often equal; among equal ones the agent takes the one with the largest mean.
+
+    Args:
+        level: The cumulative probability, in (0, 1). With 0.5, the median.
+    """
+
+    level: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise InputError(f"the level of a quantile must lie in (0, 1), got {self.level:g}")
+
+    def quantiles(
+        self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
+    ) -> Float[Array, " A"]:
+        """Returns Σ wᵢ Fᵢ⁻¹(level) of each action."""
+        below = jnp.sum(jnp.cumsum(probabilities, axis=-1) < self.level - ROUNDING, axis=-1)
+        return weights @ support[jnp.minimum(below, len(support) - 1)]
+
+    def scores(
+        self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
+    ) -> Float[Array, " A"]:
+        """Returns the mean of each action whose quantile is the largest, and -∞ for the others."""
+        quantiles = self.quantiles(probabilities, support, weights)
+        is_best = quantiles >= quantiles.max() - ROUNDING * jnp.abs(weights).sum() * jnp.abs(support).max()
+        return jnp.where(is_best, weights @ (probabilities @ support), -jnp.inf)
+
+
+Risk = CVaR | Quantile
+
+
+def distribution_of(agent: AgentConfig) -> Categorical:
+    """Returns the loss of an agent whose heads learn distributions, and raises an error for other agents."""
+    if not isinstance(agent.loss, Categorical):
+        raise InputError(
+            f"{agent.name} learns the mean of the return, with a {type(agent.loss).__name__} loss; only agents with a "
+            "Categorical loss, such as hyper-rainbow or hyper-c51, learn its distribution"
+        )
+    return agent.loss
+
+
+def check_risk(risk: Risk, agent: AgentConfig) -> None:
+    """Raises an error unless an agent can act by a measure of risk."""
+    if not isinstance(risk, CVaR | Quantile):
+        raise InputError(f"risk must be mh.CVaR(0.25), mh.Quantile(0.5) or None, got {risk!r}")
+    distribution_of(agent)
+    if agent.acting is Acting.SAMPLED_HEAD:
+        raise InputError(f"{agent.name} samples a head at each step and cannot act by {risk}; use another acting rule")
+    if (acting_weights(agent.acting, agent.horizons) < 0).any():
+        raise InputError(f"a head of {agent.name} has a negative weight, so that it cannot act by {risk}")
+
+
+def restored_risk(stored: Any) -> Risk | None:
+    """Returns a measure of risk from the JSON of a saved policy, which holds its type and level."""
+    kinds: dict[str, type[CVaR] | type[Quantile]] = {"CVaR": CVaR, "Quantile": Quantile}
+    return None if stored is None else kinds[stored["type"]](float(stored["level"]))

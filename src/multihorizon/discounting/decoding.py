@@ -1,0 +1,145 @@
+"""From the values of many horizons to the rewards behind them: when reward is expected.
+
+Q_γ = Σ_t γ^t r(t) is a discrete Laplace transform of the expected rewards r(t). Its inverse is ill-posed: few heads
+with errors determine r(t) only coarsely, and the more coarsely the further ahead. So rewards are found for bins of time
+that grow with distance, by regularised least squares, together with the resolution of each bin.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+from scipy.optimize import nnls
+
+from multihorizon.discounting.discount import Discount
+from multihorizon.discounting.horizons import discount_factors
+from multihorizon.errors import InputError, at_least, positive
+
+MOST_BINS = 40
+PER_DECADE = 8  # bins
+LONGEST = 3.0  # effective horizons that are decoded by default
+FURTHEST = 1_000_000  # steps
+CENTRAL = (0.1, 0.9)  # of an averaging kernel
+
+
+@dataclass(frozen=True, eq=False)
+class RewardTimeline:
+    """Expected rewards over future time. The times of a bin are `starts` ≤ t < `ends`; t = 0 is the present step.
+
+    Attributes:
+        starts: The first step of each bin [bins].
+        ends: The step after the last one of each bin [bins].
+        rewards: The expected reward in each bin, summed over its steps [*B bins].
+        earliest: With `latest`, the resolution [bins]: between these times lies the central 80% of the bin's squared
+            averaging kernel, which says to rewards at which times the estimate responds.
+        latest: See `earliest`.
+        max_errors: The largest difference between the given Q-values and those of the timeline [*B].
+    """
+
+    starts: Int[np.ndarray, " bins"]
+    ends: Int[np.ndarray, " bins"]
+    rewards: Float[np.ndarray, "*B bins"]
+    earliest: Float[np.ndarray, " bins"]
+    latest: Float[np.ndarray, " bins"]
+    max_errors: Float[np.ndarray, "*B"]
+
+    def value(self, discount: Discount) -> Float[np.ndarray, "*B"]:
+        """Returns the value of the rewards by any discount, the reward of a bin spread evenly over its steps."""
+        return np.asarray(self.rewards @ _binned(np.asarray(discount(np.arange(self.ends[-1]))), self.starts))
+
+    def __str__(self) -> str:
+        if self.rewards.ndim > 1:
+            return f"{len(self.rewards)} timelines of {len(self.starts)} bins to t = {self.ends[-1] - 1}"
+        rows = zip(self.starts, self.ends - 1, self.rewards, self.earliest, self.latest, strict=True)
+        lines = [f"{first:>5}..{last:<5}{reward:>9.3g}  {a:.0f}..{b:.0f}" for first, last, reward, a, b in rows]
+        return "\n".join(["      steps     reward  resolution", *lines])
+
+
+def decode_rewards(
+    q_values: ArrayLike,
+    gammas: ArrayLike,
+    t_max: int | None = None,
+    *,
+    noise: float = 0.03,
+    signed: bool = False,
+) -> RewardTimeline:
+    """Finds the expected rewards over future time that explain the Q-values of several horizons.
+
+    The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin. Therefore
+    the Q-values are reproduced up to ‖A x - Q‖ ≤ noise · ‖r‖ if rewards r that are constant within bins explain them.
+
+    All heads must value the same policy. The heads of an agent that bootstraps by `Bootstrap.ACTING` do; by the paper's
+    `Bootstrap.OWN` each head values its own best policy, and the timeline mixes them.
+
+    Args:
+        q_values: The value of one action by each head [*B H].
+        gammas: The discount factors of the heads [H], three or more different ones.
+        t_max: The last step of the timeline; by default three times the longest effective horizon 1 / (1 - γ).
+        noise: The size of errors in Q, relative to the rewards to be found. More noise gives a smoother timeline.
+        signed: Whether rewards may be negative.
+
+    Returns:
+        Rewards in bins of time, eight per decade, with their resolution.
+
+    Raises:
+        InputError: If the shapes do not match, a value is not finite, or there are fewer than three different γ's.
+    """
+    factors = discount_factors(gammas)
+    values = np.asarray(q_values, float)
+    if len(np.unique(factors)) < 3:
+        raise InputError(f"to decode rewards takes three or more different discount factors, got {factors.tolist()}")
+    if values.ndim == 0 or values.shape[-1] != len(factors):
+        raise InputError(f"q_values must have one value for each of {len(factors)} gammas, got shape {values.shape}")
+    if not np.all(np.isfinite(values)):
+        raise InputError("q_values must be finite")
+    steps = longest_time(factors) if t_max is None else at_least("t_max", t_max, 2, FURTHEST)
+    penalty = positive("noise", noise)
+    edges = bin_edges(steps)
+    starts, ends = edges[:-1], edges[1:]
+    terms = np.stack([_binned(gamma ** np.arange(steps + 1), starts) for gamma in factors])  # [H bins]
+    regularised = np.vstack([terms, penalty * np.eye(len(starts))])
+    inverse = np.linalg.pinv(regularised)[:, : len(factors)]  # [bins H]: of signed rewards
+    flat = values.reshape(-1, len(factors))
+    if signed:
+        rewards = flat @ inverse.T
+    else:
+        padding = np.zeros(len(starts))
+        rewards = np.stack([nnls(regularised, np.append(row, padding))[0] for row in flat])
+    earliest, latest = _central_times(inverse @ terms, starts, ends)
+    errors = np.abs(rewards @ terms.T - flat).max(axis=1)
+    shape = values.shape[:-1]
+    return RewardTimeline(starts, ends, rewards.reshape(*shape, len(starts)), earliest, latest, errors.reshape(shape))
+
+
+def longest_time(gammas: Float[np.ndarray, " H"]) -> int:
+    """Returns three times the longest effective horizon, of the heads with γ < 1."""
+    slowest = float(gammas[gammas < 1].max())
+    return int(min(max(math.ceil(LONGEST / (1 - slowest)), 2), FURTHEST))
+
+
+def bin_edges(t_max: int) -> Int[np.ndarray, " edges"]:
+    """Returns the edges of bins that cover 0..t_max: whole steps, and single ones where a bin would be shorter."""
+    count = min(MOST_BINS, math.ceil(PER_DECADE * math.log10(t_max + 1)) + 1)
+    spaced = np.geomspace(1, t_max + 1, count)
+    return np.unique(np.concatenate([[0], np.round(spaced).astype(int)]))
+
+
+def _binned(values: Float[np.ndarray, " steps"], starts: Int[np.ndarray, " bins"]) -> Float[np.ndarray, " bins"]:
+    """Returns the mean over each bin's steps."""
+    return np.add.reduceat(values, starts) / np.diff(np.append(starts, len(values)))
+
+
+def _central_times(
+    kernels: Float[np.ndarray, "bins bins"], starts: Int[np.ndarray, " bins"], ends: Int[np.ndarray, " bins"]
+) -> tuple[Float[np.ndarray, " bins"], Float[np.ndarray, " bins"]]:
+    """Returns the times between which the central 80% of each squared averaging kernel lies.
+
+    Row i of `kernels` holds how far the estimate of bin i responds to a reward in each bin.
+    """
+    shares = np.cumsum(kernels**2, axis=1)
+    shares /= shares[:, -1:]
+    low = [int(np.searchsorted(row, CENTRAL[0])) for row in shares]
+    high = [min(int(np.searchsorted(row, CENTRAL[1])), len(ends) - 1) for row in shares]
+    return starts[low].astype(float), ends[high] - 1.0

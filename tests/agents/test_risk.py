@@ -1,0 +1,90 @@
+"""Acting by a CVaR or a quantile of the weighted return."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import multihorizon as mh
+from multihorizon.agents.risk import Risk, restored_risk
+from multihorizon.runs.configuration import plain
+
+SUPPORT = np.linspace(-2, 2, 9)
+
+
+def random_heads(seed: int, heads: int = 3, actions: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.full(len(SUPPORT), 0.4), (heads, actions)), rng.random(heads)
+
+
+def scores(risk: Risk, probabilities: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    call = risk.quantiles if isinstance(risk, mh.Quantile) else risk.scores
+    return np.asarray(call(jnp.asarray(probabilities), jnp.asarray(SUPPORT), jnp.asarray(weights)))
+
+
+def coupled(probabilities: np.ndarray, weights: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """The weighted return of one action [U] as heads [H] take the quantiles `draws` [U], or [H U], of their own."""
+    each = np.broadcast_to(draws, (len(weights), draws.shape[-1]))
+    cumulated = np.cumsum(probabilities, axis=-1)
+    found = [SUPPORT[np.minimum(np.searchsorted(c, u), len(SUPPORT) - 1)] for c, u in zip(cumulated, each, strict=True)]
+    return weights @ np.stack(found)
+
+
+def test_by_hand() -> None:
+    support, weights = jnp.array([0.0, 1.0, 10.0]), jnp.array([1.0])
+    p = jnp.array([[[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.1, 0.8, 0.1]]])
+    np.testing.assert_allclose(mh.CVaR(0.5).scores(p, support, weights), [0.0, 1.0, 0.8])
+    np.testing.assert_allclose(mh.CVaR(0.75).scores(p, support, weights), [10 / 3, 1.0, 0.65 / 0.75], rtol=1e-5)
+    np.testing.assert_allclose(mh.CVaR(1.0).scores(p, support, weights), [5.0, 1.0, 1.8], rtol=1e-6)
+    np.testing.assert_allclose(mh.Quantile(0.5).quantiles(p, support, weights), [0.0, 1.0, 1.0])
+    np.testing.assert_allclose(mh.Quantile(0.95).quantiles(p, support, weights), [10.0, 1.0, 10.0])
+    np.testing.assert_allclose(mh.Quantile(0.5).scores(p, support, weights), [-np.inf, 1.0, 1.8])  # by the mean
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.sampled_from([0.1, 0.25, 0.5, 0.9]))
+def test_the_scores_are_those_of_simulated_comonotone_returns(seed: int, level: float) -> None:
+    probabilities, weights = random_heads(seed)
+    draws = (np.arange(20_000) + 0.5) / 20_000
+    for action in range(2):
+        weighted = np.sort(coupled(probabilities[:, action], weights, draws))
+        cvar = scores(mh.CVaR(level), probabilities, weights)[action]
+        assert cvar == pytest.approx(weighted[: int(level * 20_000)].mean(), abs=2e-3)
+        quantile = scores(mh.Quantile(level), probabilities, weights)[action]
+        assert (
+            weighted[int((level - 1e-3) * 20_000)] - 1e-4 <= quantile <= weighted[int((level + 1e-3) * 20_000)] + 1e-4
+        )
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.sampled_from([0.1, 0.25, 0.5, 0.9]))
+def test_no_coupling_is_riskier_than_the_comonotone_one(seed: int, level: float) -> None:
+    probabilities, weights = random_heads(seed)
+    draws = (np.arange(4_000) + 0.5) / 4_000
+    rng = np.random.default_rng(seed)
+    for copies in ([rng.permutation(draws) for _ in weights], [draws, draws[::-1], rng.permutation(draws)]):
+        weighted = np.sort(coupled(probabilities[:, 0], weights, np.stack(copies)))
+        true = weighted[: int(level * 4_000)].mean()
+        assert scores(mh.CVaR(level), probabilities, weights)[0] <= true + 5e-3
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.floats(0.05, 0.9))
+def test_a_larger_level_never_lowers_the_score_and_a_level_of_one_is_the_mean(seed: int, level: float) -> None:
+    probabilities, weights = random_heads(seed)
+    for kind in (mh.CVaR, mh.Quantile):
+        low, high = (scores(kind(one), probabilities, weights) for one in (level, level + 0.09))
+        assert np.all(low <= high + 1e-5)
+    mean = weights @ (probabilities @ SUPPORT)
+    np.testing.assert_allclose(scores(mh.CVaR(1.0), probabilities, weights), mean, atol=1e-5)
+
+
+def test_it_is_stored_and_bad_levels_are_refused() -> None:
+    for risk in (mh.CVaR(0.25), mh.Quantile(0.5), None):
+        assert restored_risk(plain(risk)) == risk
+    for level in (0.0, -1.0, 1.5, float("nan")):
+        with pytest.raises(mh.InputError, match=r"level of a CVaR must lie in \(0, 1\]"):
+            mh.CVaR(level)
+    with pytest.raises(mh.InputError, match=r"level of a quantile must lie in \(0, 1\)"):
+        mh.Quantile(1.0)

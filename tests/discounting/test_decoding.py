@@ -1,0 +1,138 @@
+"""Rewards over future time, decoded from the values of many horizons."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import multihorizon as mh
+from multihorizon.discounting.decoding import bin_edges, longest_time
+
+GAMMAS = np.array([0.05, 0.35, 0.68, 0.88, 0.957, 0.983, 0.994, 0.998])
+
+
+def values_of(rewards: dict[int, float]) -> np.ndarray:
+    return np.sum([reward * GAMMAS**t for t, reward in rewards.items()], axis=0)
+
+
+@pytest.mark.parametrize("t", [0, 1, 4, 10, 30, 100, 300])
+def test_a_reward_at_a_known_time_is_found_there(t: int) -> None:
+    timeline = mh.decode_rewards(values_of({t: 2.0}), GAMMAS, 1000)
+    peak = int(timeline.rewards.argmax())
+    assert timeline.starts[peak] / 1.4 <= t <= timeline.ends[peak] * 1.4
+    assert timeline.earliest[peak] <= t <= timeline.latest[peak]
+    assert timeline.rewards.sum() == pytest.approx(2.0, rel=0.15)
+
+
+def test_two_rewards_further_apart_than_the_resolution_are_told_apart() -> None:
+    timeline = mh.decode_rewards(values_of({3: 1.0, 60: 2.0}), GAMMAS, 600, noise=0.01)
+    early = timeline.rewards[timeline.ends <= 12].sum()
+    late = timeline.rewards[timeline.starts >= 20].sum()
+    assert early == pytest.approx(1.0, rel=0.03)
+    assert late == pytest.approx(2.0, rel=0.03)
+    assert timeline.value(mh.discount.hyperbolic(0.1)) == pytest.approx(1 / 1.3 + 2 / 7, rel=0.05)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.floats(0, 5), min_size=24, max_size=24),
+    st.sampled_from([0.003, 0.03, 0.3]),
+    st.booleans(),
+)
+def test_the_q_values_are_reproduced(rewards: list[float], noise: float, signed: bool) -> None:
+    """‖A x - Q‖ ≤ noise · ‖r‖ where rewards r that are constant within bins explain Q."""
+    starts = bin_edges(600)[:-1]
+    held = np.resize(rewards, len(starts))
+    lengths = np.diff(np.append(starts, 601))
+    each_step = np.repeat(held / lengths, lengths)
+    q = np.power.outer(GAMMAS, np.arange(601)) @ each_step
+    timeline = mh.decode_rewards(q, GAMMAS, 600, noise=noise, signed=signed)
+    again = np.array([timeline.value(mh.discount.exponential(float(g))) for g in GAMMAS])
+    assert np.linalg.norm(again - q) <= noise * np.linalg.norm(held) + 1e-9
+    assert timeline.max_errors == pytest.approx(np.abs(again - q).max(), abs=1e-9)
+    assert signed or np.all(timeline.rewards >= 0)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.floats(0.01, 100), st.booleans())
+def test_rewards_scale_with_the_values(scale: float, signed: bool) -> None:
+    q = values_of({5: 1.0, 80: 3.0})
+    one, other = (mh.decode_rewards(s * q, GAMMAS, 300, signed=signed).rewards for s in (1.0, scale))
+    np.testing.assert_allclose(other, scale * one, rtol=1e-6, atol=1e-9 * scale)
+
+
+def test_a_twin_that_minimises_the_penalised_error_directly() -> None:
+    gammas, noise = np.array([0.3, 0.7, 0.9, 0.97]), 0.05
+    q = gammas**2 + 2 * gammas**9
+    timeline = mh.decode_rewards(q, gammas, 30, noise=noise)
+    terms = np.array(
+        [
+            [np.mean([g**t for t in range(a, b)]) for a, b in zip(timeline.starts, timeline.ends, strict=True)]
+            for g in gammas
+        ]
+    )
+
+    def objective(x: np.ndarray) -> float:
+        return float(np.sum((terms @ x - q) ** 2) + noise**2 * np.sum(x**2))
+
+    twin = minimize(objective, np.ones(len(timeline.starts)), bounds=[(0, None)] * len(timeline.starts), tol=1e-14)
+    np.testing.assert_allclose(timeline.rewards, twin.x, atol=2e-3)
+
+
+def test_signed_rewards_and_batches() -> None:
+    rows = np.stack([values_of({8: 1.0}), values_of({8: -1.0}), values_of({2: 1.0, 50: -2.0})])
+    timeline = mh.decode_rewards(rows, GAMMAS, 300, signed=True)
+    assert timeline.rewards.shape == (3, len(timeline.starts))
+    assert timeline.max_errors.shape == (3,)
+    np.testing.assert_allclose(timeline.rewards[0], -timeline.rewards[1], atol=1e-12)
+    assert timeline.rewards[2][timeline.ends <= 6].sum() > 0.7
+    assert timeline.rewards[2][timeline.starts >= 15].sum() < -1.5
+    assert mh.decode_rewards(rows[1], GAMMAS, 300).rewards.max() == 0.0  # no reward of at least 0 explains it
+
+
+def test_the_resolution_is_coarser_with_fewer_heads_and_more_noise() -> None:
+    q = values_of({40: 1.0})
+
+    def width(noise: float, keep: slice) -> float:
+        timeline = mh.decode_rewards(q[keep], GAMMAS[keep], 600, noise=noise)
+        at = int(np.searchsorted(timeline.ends, 40, side="right"))
+        return float(np.log((timeline.latest[at] + 1) / (timeline.earliest[at] + 1)))
+
+    assert width(0.003, slice(None)) < width(0.1, slice(None))
+    assert width(0.03, slice(None)) < width(0.03, slice(None, None, 3))
+
+
+@pytest.mark.parametrize("t_max", [2, 3, 17, 600, 100_000])
+def test_bins_cover_all_steps_once(t_max: int) -> None:
+    edges = bin_edges(t_max)
+    assert edges[0] == 0
+    assert edges[-1] == t_max + 1
+    assert np.all(np.diff(edges) >= 1)
+
+
+def test_the_default_length_is_three_effective_horizons() -> None:
+    assert longest_time(np.array([0.5, 0.99, 1.0])) == 300
+    assert mh.decode_rewards(values_of({8: 1.0}), GAMMAS).ends[-1] == 1501
+
+
+@pytest.mark.parametrize(
+    ("q", "gammas", "words"),
+    [
+        ([1.0, 1.0], [0.5, 0.9], "three or more different"),
+        ([1.0, 1.0, 1.0], [0.5, 0.9, 0.9], "three or more different"),
+        ([1.0, 1.0], [0.5, 0.9, 0.99], "one value for each of 3 gammas"),
+        (1.0, [0.5, 0.9, 0.99], "one value for each of 3 gammas"),
+        ([1.0, 1.0, np.nan], [0.5, 0.9, 0.99], "must be finite"),
+    ],
+)
+def test_bad_input(q: object, gammas: list[float], words: str) -> None:
+    with pytest.raises(mh.InputError, match=words):
+        mh.decode_rewards(q, gammas)  # type: ignore[arg-type]
+
+
+def test_a_timeline_is_printed_as_a_table() -> None:
+    lines = str(mh.decode_rewards(values_of({3: 1.0}), GAMMAS, 50)).split("\n")
+    assert lines[0].split() == ["steps", "reward", "resolution"]
+    assert lines[1].split()[0] == "0..0"
+    assert "2 timelines" in str(mh.decode_rewards(np.ones((2, 8)), GAMMAS, 50))
