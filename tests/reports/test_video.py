@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
-from multihorizon.reports.video import GAME, _write_mp4, write_video
+from multihorizon.reports.reward_panel import BAR, make_panel
+from multihorizon.reports.video import GAME, HEIGHT, PANEL, _write_mp4, write_video
 from multihorizon.runs.watching import EpisodeRecord
 
 
@@ -20,7 +21,9 @@ def test_what_comes_is_not_shown_before_it_does(tmp_path: Path) -> None:
         pictures, values, actions, np.ones(steps), np.array([0, 0.9, 0.99]), np.ones((steps, 3)) / 3
     )
     with Image.open(write_video(episode, tmp_path / "a.gif", "made up", 15)) as video:
-        dark = [int(np.sum(np.asarray(one.convert("L"))[:, GAME:] < 200)) for one in ImageSequence.Iterator(video)]
+        dark = [
+            int(np.sum(np.asarray(one.convert("L"))[:HEIGHT, GAME:] < 200)) for one in ImageSequence.Iterator(video)
+        ]
     assert len(dark) == steps  # of two pictures that are the same a GIF holds one
     assert dark[0] + 2_000 < dark[steps // 2] < dark[-1] - 2_000
 
@@ -36,3 +39,41 @@ def test_ffmpegs_failure_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(ValueError, match="no video could be written to") as caught:
         _write_mp4([np.zeros((4, 4, 3), np.uint8)] * 2, tmp_path / "a.mp4", 15)
     assert "\n" not in str(caught.value)
+
+
+def test_a_panel_shows_when_reward_is_expected() -> None:
+    gammas = np.array([0.3, 0.7, 0.9, 0.97, 0.99])
+    panel = make_panel(np.stack([2 * gammas**3, 2 * gammas**60, 0 * gammas]), gammas, 720, 200)
+    assert panel is not None
+
+    def middle(step: int) -> float:
+        is_bar = (panel.drawn(step) == BAR).all(axis=-1)
+        return float(np.mean(np.flatnonzero(is_bar.any(axis=0)))) if is_bar.any() else np.nan
+
+    def at(t: int) -> float:
+        return float(np.interp(t + 0.5, np.append(panel.timeline.starts, panel.timeline.ends[-1]), panel.columns))
+
+    assert middle(0) == pytest.approx(at(3), abs=40)
+    assert middle(1) == pytest.approx(at(60), abs=60)
+    assert np.isnan(middle(2))
+    np.testing.assert_array_equal(panel.drawn(2), panel.empty)
+
+
+def test_negative_rewards_hang_below_zero() -> None:
+    gammas = np.array([0.3, 0.7, 0.9, 0.97, 0.99])
+    panel = make_panel(-2 * gammas[None] ** 5, gammas, 720, 200)
+    assert panel is not None
+    rows = np.flatnonzero((panel.drawn(0) == BAR).all(axis=-1).sum(axis=1) > 5)
+    assert rows.mean() > panel.zero
+
+
+def test_fewer_than_three_horizons_have_no_panel(tmp_path: Path) -> None:
+    assert make_panel(np.ones((4, 2)), np.array([0.5, 0.9]), 720, 200) is None
+    sizes = []
+    for heads in (2, 3):
+        pictures = [np.zeros((8, 8, 3), np.uint8)] * 5
+        values, gammas = np.ones((4, heads, 2)), np.linspace(0.5, 0.9, heads)
+        episode = EpisodeRecord(pictures, values, np.zeros(4, int), np.ones(4), gammas, np.ones(heads))
+        with Image.open(write_video(episode, tmp_path / f"{heads}.gif", "made up", 15)) as video:
+            sizes.append(video.size[1])
+    assert sizes == [HEIGHT, HEIGHT + PANEL]

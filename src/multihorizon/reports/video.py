@@ -1,4 +1,4 @@
-"""Writes a video of an episode: the game, and beside it each horizon's Q-value over time."""
+"""Writes a video of an episode: the game, beside it each horizon's Q-value over time, and when reward is expected."""
 
 import importlib.util
 import warnings
@@ -15,11 +15,12 @@ from matplotlib.figure import Figure
 from multihorizon.errors import InputError
 from multihorizon.files import atomically
 from multihorizon.reports.figure_style import BLACK, GREY, RED, SETTINGS
+from multihorizon.reports.reward_panel import make_panel
 
 if TYPE_CHECKING:
     from multihorizon.runs.watching import EpisodeRecord
 
-HEIGHT, GAME, CURVES = 480, 400, 720  # pixels
+HEIGHT, GAME, CURVES, PANEL = 480, 400, 720, 200  # pixels
 CURSOR = tuple(int(RED[i : i + 2], 16) for i in (1, 3, 5))
 
 
@@ -50,13 +51,17 @@ def write_video(episode: "EpisodeRecord", path: Path, title: str, frames_per_sec
     for line in [line for axes in figure.axes for line in axes.lines]:
         line.set_visible(False)
     empty = _render_pixels(figure)
+    taken = episode.values[np.arange(len(episode.actions)), :, episode.actions]  # [T H]
+    panel = make_panel(taken, episode.gammas, CURVES, PANEL)
     frames = []
     for t, picture in enumerate(episode.pictures):
         beside = drawn.copy()
         column = columns[min(t, len(columns) - 1)]
         beside[top:bottom, column:right] = empty[top:bottom, column:right]  # hide the steps to come
         beside[top:bottom, column : column + 2] = CURSOR
-        frames.append(np.concatenate([_scale_picture(picture), beside], axis=1))
+        if panel is not None:
+            beside = np.concatenate([beside, panel.drawn(min(t, len(columns) - 1))])
+        frames.append(np.concatenate([_scale_picture(picture, len(beside)), beside], axis=1))
     frames += [frames[-1]] * frames_per_second  # hold the last frame for a second
     with atomically(path) as file:
         (_write_mp4 if path.suffix == ".mp4" else _write_gif)(frames, file, frames_per_second)
@@ -103,16 +108,16 @@ def _find_plot_edges(figure: Figure) -> tuple[int, int, int]:
     return HEIGHT - round(top), HEIGHT - round(bottom), round(max(box.x1 for box in boxes))
 
 
-def _scale_picture(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "H W 3"]:
-    """Scales a picture to fit; by a whole number where it grows."""
+def _scale_picture(picture: UInt8[np.ndarray, "h w 3"], room: int) -> UInt8[np.ndarray, "H W 3"]:
+    """Scales a picture to fit into so many rows; by a whole number where it grows."""
     height, width = picture.shape[:2]
-    scale = min(HEIGHT / height, GAME / width)
+    scale = min(room / height, GAME / width)
     scale = int(scale) if scale >= 1 else scale
     rows = (np.arange(int(height * scale)) / scale).astype(int)
     columns = (np.arange(int(width * scale)) / scale).astype(int)
     large = picture[rows][:, columns]
-    whole = np.full((HEIGHT, GAME, 3), 255, np.uint8)
-    top, left = (HEIGHT - large.shape[0]) // 2, (GAME - large.shape[1]) // 2
+    whole = np.full((room, GAME, 3), 255, np.uint8)
+    top, left = (room - large.shape[0]) // 2, (GAME - large.shape[1]) // 2
     whole[top : top + large.shape[0], left : left + large.shape[1]] = large
     return whole
 
