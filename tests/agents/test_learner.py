@@ -205,6 +205,7 @@ def test_presets_are_the_papers() -> None:
             "hyper-rainbow",
         ),
         *("c51-nstep", "c51-priority", "multi-c51-nstep", "multi-c51-priority"),
+        "any-rainbow",  # ours
     }
     rainbow = preset("multi-rainbow")
     assert (rainbow.optimiser.learning_rate, rainbow.optimiser.epsilon) == (6.25e-5, 1.5e-4)

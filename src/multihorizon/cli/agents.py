@@ -4,8 +4,9 @@ import argparse
 
 SUMMARY = "the paper's agents and its ablation, side by side"
 DESCRIPTION = """\
-DQN, C51 and Rainbow, each plain, Multi (ten horizons, acts by the largest) and Hyper (acts by their weighted sum), and
-the steps of the ablation between C51 and Rainbow. What differs from the agent that it is made of is marked with *:
+DQN, C51 and Rainbow, each plain, Multi (ten horizons, acts by the largest) and Hyper (acts by their weighted sum);
+any-rainbow, whose horizons are designed for a change of discount after training (evaluate --discount); and the steps
+of the ablation between C51 and Rainbow. What differs from the agent that it is made of is marked with *:
 multi-rainbow is made of rainbow, rainbow of c51, c51 of dqn.
 """
 PARENTS = {"c51": "dqn", "rainbow": "c51", "c51-nstep": "c51", "c51-priority": "c51"}
@@ -59,9 +60,10 @@ def run(options: argparse.Namespace) -> None:
     columns = ["agent", "heads", "acts by", "loss", "optimiser", "n", "priority"]
     show(table("agents", columns, rows))
     one = next(iter(PRESETS.values()))
-    ten = PRESETS["multi-rainbow"].horizons.gammas.max()
+    ten, eight = (PRESETS[name].horizons.gammas.max() for name in ("multi-rainbow", "any-rainbow"))
     show(
-        f"One head has γ = {one.horizons.gammas[0]:g}; ten are the paper's grid, γ ≤ {ten:.5f}.\n"
+        f"One head has γ = {one.horizons.gammas[0]:g}; ten are the paper's grid, γ ≤ {ten:.5f}; eight, γ ≤ {eight:g}, "
+        "serve all mixtures of exponentials with γ from 0.5 to 0.998.\n"
         f"All: batch {one.batch}, replay {one.replay_capacity:,}, warm-up {one.warm_up_steps:,} steps, an update every "
         f"{one.update_period_steps} steps, target copied every {one.target_period_steps:,}, "
         f"ε 1 → {one.epsilon.final:g} over {one.epsilon.decay_steps:,} steps, rewards clipped, "
