@@ -22,6 +22,9 @@ DISCOUNTS: dict[str, dict[str, float]] = {
     "quasi-hyperbolic": {"beta": 0.7, "delta": 0.99},
     "exponential": {"gamma": 0.99},
     "uniform": {"k": 0.01},
+    "rachlin": {"k": 0.01, "s": 0.7},
+    "ebert-prelec": {"k": 0.01, "s": 0.7},
+    "deadline": {"last": 100.0},
     "none": {},
 }
 PRIORS: dict[str, dict[str, float]] = {
@@ -38,6 +41,9 @@ discounts (NAME or NAME:VALUES, as in quasi-hyperbolic:0.7,0.99 or quasi-hyperbo
   quasi-hyperbolic    beta,delta  1, then beta * delta^t
   exponential             gamma   gamma^t
   uniform                 k       (1 - e^-kt) / kt
+  rachlin                 k,s     1 / (1 + k t^s), s at most 1
+  ebert-prelec            k,s     e^-(kt)^s, s at most 1
+  deadline                last    1 until the step `last`, then 0
   none                            1
   function:FILE.py:NAME           a Python function of t
 

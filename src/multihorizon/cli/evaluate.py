@@ -4,13 +4,14 @@ import argparse
 from pathlib import Path
 
 from multihorizon import interrupts
-from multihorizon.cli import choices, running
+from multihorizon.cli import acting, choices, running
 from multihorizon.errors import at_least
 
 SUMMARY = "plays episodes with a run's agent and prints what it earns: multihorizon evaluate RUN"
 DESCRIPTION = """\
 Plays whole episodes with the newest weights of a run, finished or not, in its environment or in another one, with or
-without hazard. Returns are undiscounted. Intervals are over episodes, not over seeds.
+without hazard. Returns are undiscounted. Intervals are over episodes, not over seeds. With --discount, --prior or
+--risk the agent acts by another time preference, or by risk, without further training.
 """
 
 
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1_000_000, help="seed of the episodes (default: 1,000,000)")
     weights = "weights file to load, such as RUN/weights-000010.npz (default: the newest in RUN)"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)
+    acting.add_arguments(parser)
     running.add_trust(parser)
     running.add_arguments(parser, "print returns, lengths, means and intervals by seed as JSON")
 
@@ -40,6 +42,10 @@ def run(options: argparse.Namespace) -> None:
     done = load_run(options.run, trust=options.trust)
     weights = options.weights or newest_weights(options.run)
     environment = options.env or done.configuration.environment
+    policies = {seed: acting.changed(done.policy(seed, weights), options) for seed in done.seeds}
+    first = next(iter(policies.values()))
+    if not options.json:
+        show(*acting.described(first))
     found = {}
     with working(f"playing {environment} with {weights} ...") as tell:
         for seed in done.seeds:
@@ -49,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
                 tell(f"seed {seed}: {counted(ended, 'episode')}, {steps:,} steps")
 
             found[seed] = evaluate(
-                done.policy(seed, weights),
+                policies[seed],
                 options.env or done.own.env,
                 options.episodes,
                 hazard=hazard,
@@ -69,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
             }
             for seed, one in found.items()
         ]
-        show_json({"weights": str(weights), "environment": environment, "seeds": listed})
+        show_json({"weights": str(weights), "environment": environment, **acting.as_json(first), "seeds": listed})
         return
     rows = [
         [

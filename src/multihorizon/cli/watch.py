@@ -3,12 +3,13 @@
 import argparse
 from pathlib import Path
 
-from multihorizon.cli import running
+from multihorizon.cli import acting, running
 
 SUMMARY = "writes a video of an episode, with each horizon's Q over time: multihorizon watch RUN"
 DESCRIPTION = """\
 Plays an episode with the newest weights of a run, finished or not, and writes a video of it: the game, and beside it
-each horizon's value of the action taken, with the one that the agent acts by.
+each horizon's value of the action taken, with the one that the agent acts by. For agents with three or more horizons, a
+panel shows when the agent expects reward.
 """
 
 
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     weights = "weights file to load, such as RUN/weights-000010.npz (default: the newest in RUN)"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)
     parser.add_argument("--fps", type=int, help="agent steps shown in a second (default: the environment's)")
+    acting.add_arguments(parser)
     running.add_trust(parser)
     running.add_arguments(parser, "print the file, its steps and the return as JSON")
 
@@ -36,9 +38,12 @@ def run(options: argparse.Namespace) -> None:
     path = options.out or options.run / "episode.mp4"
     check_writer(path)
     done = load_run(options.run, trust=options.trust)
+    policy = acting.changed(done.policy(options.of_seed, options.weights), options)
+    if not options.json:
+        show(*acting.described(policy))
     with working(f"playing {options.env or done.configuration.environment} ..."):
         video = watch(
-            done.policy(options.of_seed, options.weights),
+            policy,
             options.env or done.own.env,
             path,
             seed=options.seed,
@@ -46,6 +51,7 @@ def run(options: argparse.Namespace) -> None:
             fps=options.fps,
         )
     if options.json:
-        show_json({"video": str(video.path), "steps": video.steps, "return": video.earned})
+        found = {"video": str(video.path), "steps": video.steps, "return": video.earned}
+        show_json(found | acting.as_json(policy))
     else:
         show(f"Written to {video.path}: {video.steps:,} steps, return {video.earned:g}")
