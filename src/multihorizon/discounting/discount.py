@@ -86,7 +86,7 @@ def from_prior(prior: Prior, label: str | None = None) -> Discount:
 
 
 def from_function(function: Callable[[float], float], label: str | None = None) -> Discount:
-    """Makes a discount of a Python function.
+    """Returns a discount computed by a Python function.
 
     The discount has no prior, so only `minimax_grid` can find horizons for it.
 
