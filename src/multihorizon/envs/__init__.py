@@ -1,4 +1,7 @@
-"""Environments, on the device and on the host. Own JAX environments implement `Environment` and return `Step`."""
+"""Environments on the device and on the host.
+
+A JAX environment of your own implements `Environment`, and its `step` returns a `Step`.
+"""
 
 from typing import Any
 
@@ -10,6 +13,7 @@ _HOMES = {
     "Pathworld": "pathworld",
     "Step": "environment",
 }
+__all__ = list(_HOMES)  # noqa: PLE0604 - all of them are strings
 
 
 def __getattr__(name: str) -> Any:
