@@ -100,7 +100,8 @@ class Design:
         return "\n".join(
             [
                 f"{heads} heads with γ ≤ {self.gamma_max:g}: {gammas}",
-                f"largest error {self.max_error:.3g} over t = 0..{self._t_max}, for {self.worst.target}; for each discount:",
+                f"largest error {self.max_error:.3g} over t = 0..{self._t_max}, for {self.worst.target}",
+                "largest error for each discount:",
                 *rows,
                 f"with {heads + 1} heads: {self.one_more_head:.3g}",
                 f"with γ ≤ {(1 + self.gamma_max) / 2:.6g}: {self.doubled_cap:.3g}",
