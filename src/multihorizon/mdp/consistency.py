@@ -310,7 +310,7 @@ def _backwards(heads: _Heads, order: Int[np.ndarray, " S"]) -> Equilibrium:
 
 
 def _respond(response: Response, policy: Int[np.ndarray, " S"]) -> Iterator[Int[np.ndarray, " S"]]:
-    """Yields the fixed points that repeated best responses reach, first in all states at once, then in one at a time."""
+    """Yields fixed points that repeated best responses reach, first in all states at once, then in one at a time."""
     for at_once in (True, False):
         current = policy
         for turn in range(BEST_RESPONSES):

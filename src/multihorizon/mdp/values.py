@@ -61,7 +61,7 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
 
 
 def _values_over_durations(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
-    """Returns the values where transitions have durations: by one γ if the discount is exponential, else in unit steps."""
+    """Returns the values where transitions have durations: with one γ if that suffices, otherwise in unit steps."""
     gamma = _known_gamma(mdp)
     if gamma is not None and gamma < 1:
         chain, rewards = mdp.under(policy, gamma)
