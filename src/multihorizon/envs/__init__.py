@@ -13,7 +13,7 @@ _HOMES = {
     "Pathworld": "pathworld",
     "Step": "environment",
 }
-__all__ = list(_HOMES)  # noqa: PLE0604 - all of them are strings
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

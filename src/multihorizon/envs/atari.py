@@ -35,7 +35,7 @@ def rom_name(game: str) -> str:
 
 
 def free_cores() -> int:
-    """Returns the number of cores for emulators. With eight or more, two are left to the threads that feed the device."""
+    """Returns the number of cores for emulators. With eight or more, two are left for threads that feed the device."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores - 2 if cores >= 8 else cores
 

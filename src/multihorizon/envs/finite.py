@@ -49,7 +49,7 @@ class FiniteWorld:
         matrix = self.mdp.matrix
         if matrix.nnz and matrix.data.min() < 1:
             raise InputError(
-                "a finite world must be deterministic: each transition leads to one state or ends the episode"
+                "a finite world must be deterministic: a transition leads to one state or ends the episode"
             )
         following = np.full(matrix.shape[0], ENDS)
         following[np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))] = matrix.indices
