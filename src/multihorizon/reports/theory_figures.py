@@ -134,7 +134,7 @@ def draw_fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figu
 
     Args:
         wanted: The discount that they approximate.
-        reached: Horizons by label. The first are the ones asked for; their largest error is marked.
+        reached: Horizons by label. The largest error of the first is marked.
         t_max: The last time drawn.
     """
     figure, (top, bottom) = canvas(7.6, 6.4, rows=2, sharex=True, height_ratios=[2, 1])
@@ -169,7 +169,7 @@ def draw_fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figu
 
 @styled
 def draw_pathworld(outcome: PathworldResult) -> Figure:
-    """Draws the paths, and what they are worth to each agent."""
+    """Draws the paths, and their values to each agent."""
     figure, (left, right) = canvas(12, 4.8, columns=2, width_ratios=[1, 1.25])
     _draw_paths(left, Pathworld(), np.flatnonzero(np.isclose(outcome.true, outcome.true.max())))
     _draw_values(right, outcome)
@@ -255,7 +255,7 @@ def _draw_paths(axes: Axes, world: Pathworld, best: Int[np.ndarray, " n"]) -> No
 
 
 def draw_pathworld_figures(results: list[PathworldResult]) -> dict[str, Figure]:
-    """Returns the figures of the Pathworld tables, and those that are mathematics alone, by file name."""
+    """Returns the figures of the Pathworld tables and the theoretical figures, by file name."""
     by_name = {result.experiment.name: result for result in results}
     return {
         "pathworld": draw_pathworld(by_name["matching_prior"]),

@@ -129,8 +129,10 @@ def _write_mp4(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_
         for frame in frames:
             writer.send(np.ascontiguousarray(frame))
         writer.close()
-    except OSError:  # with ffmpeg's whole command in it
-        raise InputError(f"no video could be written to {path.parent}; is there room, and leave to write?") from None
+    except OSError:  # its message would contain ffmpeg's complete command
+        raise InputError(
+            f"the video could not be written to {path.parent}; check the free disk space and the permissions"
+        ) from None
 
 
 def _write_gif(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_second: int) -> None:
