@@ -67,7 +67,7 @@ def test_a_folder_is_one_experiments(capsys: pytest.CaptureFixture[str], tmp_pat
         return said
 
     (tmp_path / "letter.txt").touch()
-    assert "holds other files, as letter.txt, and no experiment" in refused("hazard")
+    assert "holds other files, such as letter.txt, not an experiment" in refused("hazard")
     (tmp_path / "experiment.json").write_text("{")
     assert "experiment.json cannot be read" in refused("hazard")
     (tmp_path / "experiment.json").write_text(json.dumps(experiment("hazard").description()))
@@ -76,7 +76,9 @@ def test_a_folder_is_one_experiments(capsys: pytest.CaptureFixture[str], tmp_pat
     begun = tmp_path / "foraging-hazard/rainbow"
     begun.mkdir(parents=True)
     (begun / "config.json").write_text(json.dumps(plain(experiment("hazard").runs[0].configuration())))
-    assert "foraging-hazard/rainbow, begun otherwise: seeds is 10, not 2; give" in refused("hazard --seeds 2")
+    assert "foraging-hazard/rainbow, which was started with other options: seeds is 10, not 2; give" in refused(
+        "hazard --seeds 2"
+    )
     capsys.readouterr()
     assert main(["sweep", "hazard", "--out", str(tmp_path), "--dry-run"]) == 0
     (tmp_path / "experiment.json").write_text('{"name": "hazard"}')
@@ -100,8 +102,8 @@ OWN = {
     "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, as discount.exponential(0.99) or",
     "agent=preset('dqn'), wanted=lambda t: 1.0": "wanted of dqn must be None or a Discount",
     "agent=preset('dqn'), wanted=discount.from_function(lambda t: 1 / (1 - t))": "failed with ZeroDivisionError",
-    "agent='dqn'": "the agent of a run must be an AgentConfig, as preset('dqn') is, got 'dqn'",
-    "agent=replace(preset('dqn'), name='')": "an agent's name must hold a letter or digit",
+    "agent='dqn'": "the agent of a run must be an AgentConfig, such as mh.agent('dqn'), got 'dqn'",
+    "agent=replace(preset('dqn'), name='')": "an agent's name must contain a letter or digit",
 }
 PANELS = {
     "('dqn',)": "two labels each, (baseline, challenger), got ('dqn',)",

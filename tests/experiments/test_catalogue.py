@@ -96,8 +96,11 @@ def test_what_an_experiment_is_about_holds_at_any_size(name: str) -> None:
         ({"settings": {"nstep": 2}}, r"unknown setting of dqn 'nstep' \(did you mean 'n_steps'\?\)"),
         ({"settings": {"epsilon": 0.1}}, "the setting epsilon of dqn must be Epsilon, got 0.1"),
         ({"settings": {"loss": 3}}, "the setting loss of dqn must be Loss, got 3"),
-        ({"agent": replace(preset("dqn"), name="")}, "name must hold a letter or digit, for its folder, got ''"),
-        ({"agent": replace(preset("dqn"), name="..")}, "name must hold a letter or digit"),
+        (
+            {"agent": replace(preset("dqn"), name="")},
+            "name must contain a letter or digit, as it names a folder, got ''",
+        ),
+        ({"agent": replace(preset("dqn"), name="..")}, "name must contain a letter or digit"),
         ({"settings": {"n_steps": 1.5}}, "the setting n_steps of dqn must be int, got 1.5"),
     ],
 )

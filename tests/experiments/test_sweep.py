@@ -128,10 +128,13 @@ def test_an_experiment_grows_but_what_is_begun_stays(undisturbed: Path) -> None:
     more = ExperimentRun(replace(AGENT, name="more"), "foraging", seeds=1)
     planned = plan(replace(EXPERIMENT, runs=[more, *EXPERIMENT.runs]), undisturbed, 5.0)
     assert [one.finished for one in planned] == [False, True, True]
-    with pytest.raises(ValueError, match="holds runs that small does not have: foraging/dqn; give small with them"):
+    with pytest.raises(ValueError, match="holds runs that small no longer lists: foraging/dqn; add them to small"):
         plan(replace(EXPERIMENT, runs=[more, EXPERIMENT.runs[0]]), undisturbed, 5.0)
     for given, differs in (({"seeds": 2}, "seeds is 3, not 2"), ({"steps": 12_000}, "steps is 16000, not 12000")):
-        with pytest.raises(ValueError, match=f"holds foraging-hazard/dqn, begun otherwise: {differs}; give the same"):
+        with pytest.raises(
+            ValueError,
+            match=f"holds foraging-hazard/dqn, which was started with other options: {differs}; give the same",
+        ):
             plan(EXPERIMENT.scaled(**given), undisturbed, 5.0)
 
 
