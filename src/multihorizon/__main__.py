@@ -1,3 +1,5 @@
+"""Runs the command line: `python -m multihorizon`."""
+
 from multihorizon.cli import main
 
 raise SystemExit(main())

@@ -1,4 +1,4 @@
-"""Ctrl-C and its like: the first signal asks the program to stop, the second ends it at once.
+"""Handling of Ctrl-C and other signals: the first signal asks the program to stop, the second ends it at once.
 
 While long work is in progress, a signal only sets a flag, and the work calls `check` where it can stop: between two
 steps, never while a file is written or inside another library's callback, which would swallow the exception.
@@ -15,7 +15,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 class _Received:
-    """The first signal of the process, and how many parts of the program want to be asked before they stop."""
+    """The first signal that the process received, and the number of active `deferred` contexts."""
 
     number: int | None = None
     deferring: int = 0
@@ -32,13 +32,13 @@ def check() -> None:
 
 
 def exit_status() -> int:
-    """Returns the exit status after a signal: 128 and its number."""
+    """Returns the exit status after a signal: 128 plus its number."""
     return 128 + (signal.SIGINT if _received.number is None else _received.number)
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Lets signals set a flag alone; whoever is inside calls `check`."""
+    """Makes signals set a flag only. Code inside the context must call `check`."""
     _received.deferring += 1
     try:
         yield
