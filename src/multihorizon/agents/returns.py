@@ -1,4 +1,4 @@
-"""n raw rewards, folded by each head's own γ. A return folded before it is stored could serve only one."""
+"""n-step returns, computed from raw rewards with each head's own γ when a transition is sampled."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -12,7 +12,7 @@ def n_step_returns(rewards: Float[Array, " n"], gammas: Float[Array, " H"]) -> F
 def bootstrap_factors(
     gammas: Float[Array, " H"], steps: Int[Array, ""], terminated: Bool[Array, ""]
 ) -> Float[Array, " H"]:
-    """What the value `steps` on counts: γᵢ^steps, and nothing where the episode terminated on the way.
+    """Returns the factor of the value `steps` later: γᵢ^steps, or 0 if the episode terminated before.
 
     A truncated episode bootstraps from where it was cut off: `steps` is then fewer than n.
     """
