@@ -1,4 +1,4 @@
-"""All random numbers of a run. Run s of several with first seed `seed` uses those of a single run with seed + s."""
+"""All random keys of a run. Seed number s of a run with first seed `seed` is the same as a single run with seed + s."""
 
 from typing import NamedTuple
 
