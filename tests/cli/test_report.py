@@ -104,8 +104,8 @@ def test_what_is_not_dopamines(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     (tmp_path / "text.npz").write_text("no")
     for name in ("nowhere", "empty", "bad", "before", "other.npz", "text.npz"):
         assert str(tmp_path / name) in refused(capsys, str(tmp_path), "--dopamine", str(tmp_path / name))
-    assert "one of them" in refused(capsys)
-    assert "one of them" in refused(capsys, str(tmp_path), "--paper")
+    assert "give either a folder of runs, or --paper" in refused(capsys)
+    assert "give either a folder of runs, or --paper" in refused(capsys, str(tmp_path), "--paper")
     assert "not with --paper" in refused(capsys, "--paper", "--dopamine", "x")
 
 

@@ -30,7 +30,7 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     line = f"train multi-dqn --env foraging --steps 3000 --training-steps 300 --seeds 2 {settings} --out {tmp_path}/a"
     assert main(line.split()) == 0
     shown = capsys.readouterr()
-    assert "MB of it replay" in " ".join(shown.out.split())
+    assert "MB is replay" in " ".join(shown.out.split())
     assert "3,000 of 3,000 steps" in shown.err
     configuration = json.loads((tmp_path / "a/config.json").read_text())
     assert (configuration["agent"]["n_steps"], configuration["agent"]["epsilon"]["final"]) == (2, 0.2)
@@ -116,8 +116,8 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbow --env foraging --checkpoint-minutes inf", "--checkpoint-minutes must be 0 or more"),
         ("train rainbow --env foraging --seed 2147483647 --seeds 2", "the last seed must be at most"),
         ("train multi-dqn --env foraging --set acting=0.5", "there is no head with γ = 0.5"),
-        ("train rainbow --env foraging --steps 1.5", "'1.5' is no whole number"),
-        ("train rainbow --env foraging --steps 1e999", "'1e999' is no whole number"),
+        ("train rainbow --env foraging --steps 1.5", "'1.5' is not a whole number"),
+        ("train rainbow --env foraging --steps 1e999", "'1e999' is not a whole number"),
         ("train rainbow --env foraging --set replay_capacity=35", "use 36 or more"),
         ("train rainbow --env foraging --set replay_capacity=10000000000000", "are free; use fewer"),
         ("train rainbow --env atari/Pongg", "(did you mean 'Pong'?); multihorizon games lists all 60"),
@@ -141,8 +141,12 @@ def test_bad_input_is_one_line_and_status_2(
 @pytest.mark.parametrize(
     ("problem", "status", "said"),
     [
-        (jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory\n at somewhere"), 2, "too little memory"),
-        (MemoryError(), 2, "more memory than there is"),
+        (
+            jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory\n at somewhere"),
+            2,
+            "the device is out of memory",
+        ),
+        (MemoryError(), 2, "not enough memory"),
         (OSError(28, "No space left on device", "metrics.jsonl"), 2, "metrics.jsonl: No space left on device"),
         (KeyboardInterrupt("resume goes on"), 130, "multihorizon: interrupted: resume goes on"),
         (KeyboardInterrupt(), 130, "multihorizon: interrupted"),
