@@ -58,8 +58,11 @@ class Clock:
         return timing
 
     def watch(self, collector: HostCollector) -> None:
-        """Times the host's turn: it receives a group's step, hands it and the updates that it earned over to the
-        device, waits for the actions, and sends them."""
+        """Times the parts of the host's turn.
+
+        The host receives a group's step, dispatches it and its updates to the device, waits for the actions, and sends
+        them.
+        """
         watched, environments = collector, collector.environments
         for owner, name, part in (
             (environments, "waiting for environments", "receive"),

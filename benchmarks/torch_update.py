@@ -32,8 +32,10 @@ def check_device(device: str) -> None:
 
 
 class Subject:
-    """Some seeds of an agent, and their updates in each of the forms. Seeds share one compiled program; on a GPU each
-    has a stream of its own, so that they run side by side."""
+    """Some seeds of an agent, and their updates in each of the forms.
+
+    Seeds share one compiled program. On a GPU each has its own stream, so that they run in parallel.
+    """
 
     def __init__(
         self,
@@ -83,8 +85,7 @@ class Subject:
                 torch._foreach_copy_(agent.state.rounded, agent.state.masters)
 
     def runner(self, form: str, updates: int, draws: torch.Tensor | None = None) -> Callable[[], None]:
-        """What does so many updates of each seed when called. A graph is captured here, after a few updates that warm
-        it up."""
+        """Returns a function that makes `updates` updates of each seed; captures its graph after some warm-up."""
 
         def several(updates: int = updates) -> None:
             for stream in self._streams:  # all before any seed begins: PyTorch may hand out the current stream again

@@ -1,5 +1,6 @@
-"""Measures one update, everything included: prioritised sampling, frame stacks, target and online passes, projection,
-gradients, Adam and new priorities.
+"""Measures one complete update.
+
+It includes prioritised sampling, frame stacks, both networks, projection, gradients, Adam and new priorities.
 
     python benchmarks/update.py --torch --out results/speed/update.json
 

@@ -57,7 +57,7 @@ def test_a_discount_without_a_prior_is_for_minimax() -> None:
 
 
 def test_a_constant_weighting_is_a_riemann_sum_of_ones() -> None:
-    """k = 1: w(γ) = 1 everywhere, so the two integrals are one."""
+    """K = 1: w(γ) = 1 everywhere, so the two integrals are one."""
     assert hazard.Exponential(1.0).weighting([0.0, 1e-300, 0.5]) == pytest.approx([1, 1, 1], rel=1e-12)
     laplace = paper_grid(hazard.Exponential(1.0), 6, form=mh.Form.LAPLACE)
     power = paper_grid(hazard.Exponential(1.0), 6)

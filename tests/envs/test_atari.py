@@ -52,8 +52,10 @@ def test_frames_and_rewards_are_those_of_gymnasiums_preprocessing(game: str) -> 
 
 
 def test_actions_stick_as_often_as_they_should() -> None:
-    """Each of a step's four frames repeats the last action with probability 0.25, so that a new action comes j frames
-    late with probability 0.75 · 0.25^j. How late it came is seen in where Breakout's paddle is."""
+    """A new action comes j frames late with probability 0.75 · 0.25^j, as the position of Breakout's paddle shows.
+
+    Each of a step's four frames repeats the last action with probability 0.25.
+    """
     count = 60
     late = np.zeros(5, int)
     references = [_breakout_after(delay) for delay in range(5)]

@@ -1,5 +1,4 @@
-"""A sweep on Ray: its workers are killed, and a whole node of a simulated cluster is lost. It ends as if nothing had
-happened."""
+"""A sweep on Ray ends with the same results if workers are killed or a node of a simulated cluster is lost."""
 
 import json
 import os

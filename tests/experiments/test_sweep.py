@@ -51,7 +51,7 @@ def test_what_is_done_is_not_done_again(undisturbed: Path, capsys: pytest.Captur
 
 
 def test_killed_at_random_moments_it_ends_the_same(undisturbed: Path, tmp_path: Path) -> None:
-    """kill -9 of the process, whatever it is doing. `benchmarks/kill_sweep.py` does it more often, and with more."""
+    """Kill -9 of the process, whatever it is doing. `benchmarks/kill_sweep.py` does it more often, and with more."""
     out, rng = tmp_path / "small", random.Random(2)
     for _ in range(3):
         process = subprocess.Popen(command(out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

@@ -181,6 +181,7 @@ class Priority(Enum):
 def priority(
     losses: Float[Array, " H"], gammas: Float[Array, " H"], acting_weights: Float[Array, " H"], by: Priority
 ) -> Float[Array, ""]:
+    """Returns the priority of a transition from the losses of its heads."""
     roots = jnp.sqrt(losses + 1e-10)
     if by is Priority.LARGEST_GAMMA:
         return roots[jnp.argmax(gammas)]

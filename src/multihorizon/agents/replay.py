@@ -73,6 +73,8 @@ class Replay(NamedTuple):
 
 
 class Batch(NamedTuple):
+    """A sampled batch, with the place and the priority of each transition."""
+
     transitions: Transition  # [B ...]
     indices: Int[Array, " B"]
     priorities: Float[Array, " B"]
@@ -120,6 +122,7 @@ class ReplayShape:
 
 
 def init(shape: ReplayShape) -> Replay:
+    """Returns an empty buffer."""
     size = shape.rows * shape.streams
     return Replay(
         frames=jnp.zeros((size, *shape.frame_shape), shape.frame_dtype),

@@ -5,6 +5,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 
 def n_step_returns(rewards: Float[Array, " n"], gammas: Float[Array, " H"]) -> Float[Array, " H"]:
+    """Returns Σⱼ γᵢʲ r_{t+j} for each head."""
     powers = gammas[:, None] ** jnp.arange(rewards.shape[0])  # γᵢʲ  [H n]
     return jnp.sum(powers * rewards, axis=1)  # Σⱼ γᵢʲ r_{t+j}
 

@@ -31,6 +31,7 @@ STACK = 4
 
 
 def rom_name(game: str) -> str:
+    """Returns the name of a game in ale-py, such as "space_invaders"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", game).lower()
 
 

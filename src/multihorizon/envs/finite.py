@@ -17,6 +17,8 @@ ENDS = -1
 
 
 class FiniteState(NamedTuple):
+    """The state of the MDP, and the steps since the start of the episode."""
+
     place: Int[Array, ""]
     steps: Int[Array, ""]
 

@@ -19,6 +19,8 @@ STRATA = 65_536  # hazards are drawn from this many equally likely quantiles of 
 
 
 class HazardState(NamedTuple):
+    """The state of the wrapped environment, and the hazard of the episode."""
+
     inner: Any
     survive: Float[Array, ""]  # e^{-λ}, the probability of surviving a step
     died: Bool[Array, ""]  # whether hazard ended the episode

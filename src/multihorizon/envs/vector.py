@@ -57,6 +57,7 @@ class VectorEnvironment(Protocol):
 
 
 def check_actions(given: Int[np.ndarray, " M"], actions: int) -> None:
+    """Raises an InputError if an action lies outside 0, ..., actions - 1."""
     if given.min() < 0 or given.max() >= actions:
         wrong = given[(given < 0) | (given >= actions)][0]
         raise InputError(f"action {wrong} is outside the action set; allowed: 0 to {actions - 1}")

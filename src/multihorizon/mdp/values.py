@@ -153,7 +153,7 @@ class Optimum(NamedTuple):
     """An optimal policy and its values.
 
     Attributes:
-        actions: The best action in each state [S].
+        policy: The best action in each state [S].
         values: The action values [S A].
     """
 

@@ -193,6 +193,7 @@ def pack(rewards: Float[np.ndarray, "S m"], ends: Int[np.ndarray, "S m"]) -> Flo
 
 
 def unpack(packed: Float[Array, "m 2"]) -> tuple[Float[Array, " m"], UInt8[Array, " m"]]:
+    """Splits what `pack` joined."""
     return packed[:, 0], packed[:, 1].astype(jnp.uint8)
 
 

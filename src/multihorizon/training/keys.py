@@ -21,6 +21,7 @@ class Keys(NamedTuple):
 
 
 def make_keys(seed: Int[Array, ""]) -> Keys:
+    """Returns the keys of one seed."""
     return Keys(*jax.random.split(jax.random.key(seed), len(Keys._fields)))
 
 
