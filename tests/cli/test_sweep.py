@@ -38,7 +38,7 @@ from multihorizon.runs.configuration import plain
         ("sweep hazard --ray a.b.invalid:6379", "no Ray cluster answers at a.b.invalid:6379"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(
+def test_invalid_input_gives_one_line_and_status_2(
     line: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -49,7 +49,7 @@ def test_bad_input_is_one_line_and_status_2(
     assert "\n" not in said
 
 
-def test_without_ray_it_says_what_to_install(
+def test_missing_ray_is_reported(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,7 @@ def test_without_ray_it_says_what_to_install(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_is_one_experiments(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_folder_belongs_to_one_experiment(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     def refused(line: str) -> str:
         assert main(["sweep", *line.split(), "--out", str(tmp_path), "--dry-run"]) == 2
         said = capsys.readouterr().err.strip()
@@ -112,7 +112,7 @@ PANELS = {
 }
 
 
-def test_a_file_of_ones_own_fails_in_one_line(tmp_path: Path) -> None:
+def test_errors_in_custom_experiments_are_one_line(tmp_path: Path) -> None:
     """In a process of its own, where no types are checked but by us."""
     made = {
         f"Experiment('own', '', '', [ExperimentRun(environment='foraging', {run})])": words
@@ -133,7 +133,7 @@ def test_a_file_of_ones_own_fails_in_one_line(tmp_path: Path) -> None:
         assert "InputError" not in said
 
 
-def test_a_dry_run_tells_time_and_disk(
+def test_dry_run_shows_time_and_disk(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -152,7 +152,7 @@ def test_a_dry_run_tells_time_and_disk(
     assert not list(tmp_path.iterdir())
 
 
-def test_estimates_follow_what_is_left(tmp_path: Path) -> None:
+def test_estimates_cover_the_remaining_work(tmp_path: Path) -> None:
     atari = plan(experiment("auxiliary"), tmp_path, 5.0)[1]
     size = Sizes().of(atari.configuration)
     assert size.replay == pytest.approx(3 * 7.1e9, rel=0.02)  # docs/guides/atari.md
@@ -169,7 +169,7 @@ def test_estimates_follow_what_is_left(tmp_path: Path) -> None:
         assert "" in rates  # for every environment there is a rate
 
 
-def test_sizes_are_each_environments_own(tmp_path: Path) -> None:
+def test_sizes_depend_on_the_environment(tmp_path: Path) -> None:
     sizes = Sizes()
     games = {one.run.environment: one.configuration for one in plan(experiment("minatar"), tmp_path, 5.0)}
     replays = {name.partition("/")[2]: sizes.of(one).replay for name, one in games.items()}
@@ -178,7 +178,7 @@ def test_sizes_are_each_environments_own(tmp_path: Path) -> None:
     assert replays["space_invaders"] - replays["breakout"] == pytest.approx(2 * bytes_of_a_channel, rel=0.01)
 
 
-def test_names_are_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_are_never_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     name = "multi-rainbow-" * 10
     shown = table("runs", ["environment", "agent"], [["foraging", name]])
     show(shown)

@@ -11,7 +11,7 @@ import pytest
 from multihorizon.cli import games, main
 
 
-def test_agents_are_listed_with_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_agents_are_listed_with_their_differences(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["agents"]) == 0
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert "*" not in rows["dqn"]
@@ -25,7 +25,7 @@ def test_agents_are_listed_with_what_differs(capsys: pytest.CaptureFixture[str])
     assert len(listed["hyper-c51"]["horizons"]["gammas"]) == 10
 
 
-def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_train_writes_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     settings = "--evaluation-envs 1 --set n_steps=2 --set epsilon.final=0.2"
     line = f"train multi-dqn --env foraging --steps 3000 --training-steps 300 --seeds 2 {settings} --out {tmp_path}/a"
     assert main(line.split()) == 0
@@ -127,7 +127,7 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("foraging --seed -1", "--seed must be a whole number"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(
+def test_invalid_input_gives_one_line_and_status_2(
     line: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -152,7 +152,7 @@ def test_bad_input_is_one_line_and_status_2(
         (KeyboardInterrupt(), 130, "multihorizon: interrupted"),
     ],
 )
-def test_what_a_machine_or_a_person_stops_is_one_line(
+def test_memory_errors_and_interrupts_give_one_line(
     problem: BaseException, status: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(options: Any) -> None:
@@ -165,7 +165,7 @@ def test_what_a_machine_or_a_person_stops_is_one_line(
     assert "\n" not in told
 
 
-def test_our_own_faults_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bugs_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(options: Any) -> None:
         raise jax.errors.JaxRuntimeError("INTERNAL: no idea")
 
@@ -174,7 +174,7 @@ def test_our_own_faults_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         main(["games"])
 
 
-def test_horizons_of_ones_own_come_from_discount(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_custom_horizons_are_read_from_discount_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert (
         main(f"discount --discount none --grid minimax --heads 2 --gamma-cap 0.9 --out {tmp_path}/wanted".split()) == 0
     )
@@ -196,7 +196,7 @@ def test_games_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.split()) == 60
 
 
-def test_an_episode_can_be_watched(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_watch_writes_a_video(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     line = f"train hyper-dqn --env foraging --steps 2400 --seeds 2 --out {tmp_path}/run"
     assert main(line.split()) == 0
     for name in ("episode.mp4", "episode.gif"):
