@@ -22,7 +22,7 @@ def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int =
 
 
 def filled(shape: ReplayShape, streams: list[list[Row]], steps: int) -> tuple[Replay, list[int]]:
-    """After so many steps of every stream; and how many rows each of them took."""
+    """Returns the buffer after some steps of every stream, and the number of rows of each stream."""
     add = jax.jit(partial(replays.add, shape), donate_argnums=0)
     add_finals = jax.jit(partial(replays.add_finals, shape), donate_argnums=0)
     replay, taken = replays.init(shape), [0] * len(streams)
@@ -47,7 +47,7 @@ def filled(shape: ReplayShape, streams: list[list[Row]], steps: int) -> tuple[Re
 
 
 def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]) -> set[tuple[int, int]]:
-    """Times whose whole return is written and whose whole stack is still held, as (time, stream)."""
+    """Returns (time, stream) of rows with a complete return and a complete stack."""
     valid = set()
     for n, (stream, rows) in enumerate(zip(streams, taken, strict=True)):
         oldest = max(0, rows - shape.rows)

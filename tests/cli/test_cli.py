@@ -1,4 +1,4 @@
-"""The command line as a person and as a machine use it."""
+"""The command line, with output for people and for programs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a run says of itself where there is no terminal, and on one."""
+"""Progress of a run, on a terminal and without one."""
 
 from collections.abc import Callable
 

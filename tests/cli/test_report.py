@@ -1,4 +1,4 @@
-"""The command multihorizon report: what it prints, writes and refuses."""
+"""The command multihorizon report: what it prints, writes and rejects."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from multihorizon.reports.data import read_runs
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line that is said; nothing is written."""
+    """Returns the one-line error of a report that fails without writing anything."""
     assert main(["report", *arguments]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""

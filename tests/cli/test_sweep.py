@@ -1,4 +1,4 @@
-"""multihorizon sweep as a person and as a machine use it; what it trains is in tests/experiments."""
+"""The command multihorizon sweep. Tests of training are in tests/experiments."""
 
 import json
 import subprocess
@@ -113,7 +113,7 @@ PANELS = {
 
 
 def test_errors_in_custom_experiments_are_one_line(tmp_path: Path) -> None:
-    """In a process of its own, where no types are checked but by us."""
+    """Runs in its own process, without the type checker of the tests."""
     made = {
         f"Experiment('own', '', '', [ExperimentRun(environment='foraging', {run})])": words
         for run, words in OWN.items()

@@ -1,4 +1,4 @@
-"""The commands that train, as a person and as a machine use them."""
+"""The commands that train."""
 
 import json
 from pathlib import Path
@@ -210,7 +210,7 @@ def test_watch_writes_a_video(capsys: pytest.CaptureFixture[str], tmp_path: Path
 
 
 def test_atari_trains_from_the_command_line(tmp_path: Path) -> None:
-    """The whole way at a small size: two iterations in Pong, and their records."""
+    """Trains two iterations in Pong and checks the records."""
     settings = "--set warm_up_steps=240 --set replay_capacity=2000 --set batch=4 --seeds 2 --envs 2"
     steps = "--steps 400 --training-steps 200 --evaluation-steps 0"
     line = f"train multi-rainbow --env atari/Pong {steps} {settings} --checkpoint-minutes 0 --out {tmp_path}/run"

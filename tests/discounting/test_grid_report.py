@@ -1,4 +1,4 @@
-"""Reports on grids: their error, what limits them, and the grids beside them."""
+"""Reports on grids: their error, what limits them, and other grids."""
 
 import pytest
 

@@ -57,7 +57,7 @@ def test_discount_without_a_prior_needs_the_minimax_grid() -> None:
 
 
 def test_a_constant_weighting_is_a_riemann_sum_of_ones() -> None:
-    """K = 1: w(γ) = 1 everywhere, so the two integrals are one."""
+    """With k = 1, w(γ) = 1 everywhere, so the two integrals are the same."""
     assert hazard.Exponential(1.0).weighting([0.0, 1e-300, 0.5]) == pytest.approx([1, 1, 1], rel=1e-12)
     laplace = paper_grid(hazard.Exponential(1.0), 6, form=mh.Form.LAPLACE)
     power = paper_grid(hazard.Exponential(1.0), 6)
@@ -122,7 +122,7 @@ for grid in (paper_grid, gauss_grid, minimax_grid):
 
 
 def test_invalid_source_is_rejected_in_one_line() -> None:
-    """In a process of its own: here the checker of types would refuse it first."""
+    """Runs in its own process, because the type checker of the tests would reject it first."""
     done = subprocess.run([sys.executable, "-c", WRONG], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert len(lines) == 3 * 8 - 1

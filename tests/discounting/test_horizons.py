@@ -1,4 +1,4 @@
-"""The paper's grid to its published digits, quadrature, and what horizons say of themselves."""
+"""The paper's grid to its published digits, quadrature, and the properties of horizons."""
 
 import math
 

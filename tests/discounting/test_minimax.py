@@ -20,7 +20,7 @@ OTHERS = [
 
 
 def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int, columns: int = 1200) -> float:
-    """A linear program over a dense dictionary of γ's. Its grid is finite, so it is a hair above the true bound."""
+    """A linear program over a dense dictionary of γ's. Its grid is finite, so the result is slightly above the true bound."""
     t = np.arange(t_max + 1)
     terms = np.exp(-np.outer(t, np.geomspace(-np.log(cap), 40, columns)))
     d, ceiling = np.asarray(wanted(t)), -np.ones((len(t), 1))
@@ -70,7 +70,7 @@ def test_two_heads_are_as_good_as_a_brute_force_search(wanted: Discount) -> None
 
 
 def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
-    """How often in turn the error reaches plus and minus its largest size: the sign of a best approximation."""
+    """Counts how often the error alternates between plus and minus its maximum, as it does in a best approximation."""
     t = np.arange(t_max + 1)
     error = grid.discount(t) - wanted(t)
     peaks = np.sign(error[np.abs(error) > 0.98 * np.abs(error).max()])

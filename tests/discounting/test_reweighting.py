@@ -36,7 +36,7 @@ def test_reweighting_a_minimax_grid_returns_its_weights() -> None:
 
 
 def test_one_head_by_hand() -> None:
-    """W · 0.9^t against 1/(1 + t/10): the best w balances the error at 0 with that of the other sign."""
+    """Fits w · 0.9^t to 1/(1 + t/10): the best w balances the error at 0 with that of the other sign."""
     wanted, t = discount.hyperbolic(0.1), np.arange(101)
     found = reweight(Horizons(np.array([0.9]), np.ones(1)), wanted, t_max=100, tolerance=0.5)
     searched = minimize_scalar(lambda w: np.abs(w * 0.9**t - wanted(t)).max(), bounds=(0, 2), method="bounded")

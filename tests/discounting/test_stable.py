@@ -22,7 +22,7 @@ priors = st.builds(
 
 
 def test_one_half_by_the_error_function() -> None:
-    """S = ½: the Lévy distribution, and E_½(-√x) = e^x erfc(√x)."""
+    """With s = ½ the priors are known: the Lévy distribution, and E_½(-√x) = e^x erfc(√x)."""
     levy = Stable(1.0, 0.5)
     np.testing.assert_allclose(levy.cdf(RATES), special.erfc(np.sqrt(1 / (4 * RATES))), atol=1e-14)
     x = RATES[RATES > 1e-2]

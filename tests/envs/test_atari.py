@@ -24,7 +24,7 @@ def test_all_sixty_games_can_be_made() -> None:
 
 @pytest.mark.parametrize("game", ["Pong", "Breakout", "Seaquest", "UpNDown", "Qbert", "MsPacman", "MontezumaRevenge"])
 def test_frames_and_rewards_match_gymnasiums_preprocessing(game: str) -> None:
-    """Without sticky actions, whose draws are each library's own."""
+    """Runs without sticky actions, because the two libraries draw them differently."""
     name = f"ALE/{game}-v5"
     bare = gymnasium.make(name, frameskip=1, repeat_action_probability=0.0, full_action_space=False)
     twin = gymnasium.wrappers.AtariPreprocessing(

@@ -1,4 +1,4 @@
-"""The meadow is what it claims to be, by the exact solver."""
+"""The exact solver confirms the properties of the meadow."""
 
 from dataclasses import replace
 

@@ -6,7 +6,7 @@ from multihorizon.envs.gymnasium_hazard import GymnasiumHazard
 
 
 class Endless(gymnasium.Env):
-    """Pays 1 a step, for ever."""
+    """Pays 1 at each step and never ends."""
 
     observation_space = gymnasium.spaces.Discrete(1)
     action_space = gymnasium.spaces.Discrete(1)
@@ -52,7 +52,7 @@ def test_a_seed_repeats_an_episode() -> None:
 
 
 def test_hazard_is_independent_of_the_first_observation() -> None:
-    """Both are drawn from the same seed, but not from the same stream."""
+    """Both use the same seed, but different random streams."""
     world = GymnasiumHazard(gymnasium.make("CartPole-v1"), Uniform(1.0))
     seen, hidden = [], []
     for seed in range(300):

@@ -1,4 +1,4 @@
-"""JAX environments with gymnax's interface, by small ones of both versions of it."""
+"""JAX environments with both versions of gymnax's interface."""
 
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class Space(NamedTuple):
 
 
 class Old:
-    """`done` covers both ends. Walking right ends the episode at place 3."""
+    """`done` means terminated or truncated. The episode terminates at place 3."""
 
     default_params = Params()
 
@@ -43,7 +43,7 @@ class Old:
 
 
 class New(Old):
-    """The time limit is asked for apart."""
+    """Has a separate method for the time limit."""
 
     def step_env(self, key: Any, state: Any, action: Any, params: Any) -> Any:
         seen, state, reward, _, info = super().step_env(key, state, action, params)
@@ -54,7 +54,7 @@ class New(Old):
 
 
 class Apart(New):
-    """Terminated and truncated are returned apart."""
+    """Returns terminated and truncated separately."""
 
     def step_env(self, key: Any, state: Any, action: Any, params: Any) -> Any:
         seen, state, reward, terminated, info = super().step_env(key, state, action, params)

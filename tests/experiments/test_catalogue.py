@@ -1,4 +1,4 @@
-"""The experiments are the paper's, and every run of them can be configured."""
+"""The experiments match the paper, and every run can be configured."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Sweeps that are stopped at any moment and go on: nothing done twice, and the same end."""
+"""Sweeps that are stopped at any time and resumed have the same results and repeat no run."""
 
 import json
 import random
@@ -51,7 +51,7 @@ def test_finished_runs_are_not_repeated(undisturbed: Path, capsys: pytest.Captur
 
 
 def test_killed_sweep_resumes_to_the_same_results(undisturbed: Path, tmp_path: Path) -> None:
-    """Kill -9 of the process, whatever it is doing. `benchmarks/kill_sweep.py` does it more often, and with more."""
+    """Kills the process with SIGKILL at random times. `benchmarks/kill_sweep.py` does so more often, with more runs."""
     out, rng = tmp_path / "small", random.Random(2)
     for _ in range(3):
         process = subprocess.Popen(command(out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -93,7 +93,7 @@ def test_two_sweeps_do_not_share_a_folder(undisturbed: Path, capsys: pytest.Capt
 
 
 def test_number_of_evaluation_environments_may_change(undisturbed: Path, tmp_path: Path) -> None:
-    """It depends on the device, which may be another when a sweep goes on."""
+    """It depends on the device, which may change when a sweep is resumed."""
     out = tmp_path / "small"
     shutil.copytree(undisturbed, out)
     path = out / EXPERIMENT.runs[0].folder / "config.json"
@@ -113,7 +113,7 @@ def test_run_with_other_settings_is_not_resumed(undisturbed: Path, tmp_path: Pat
 
 
 def test_hazard_environments_train_without_hazard(undisturbed: Path) -> None:
-    """The two runs differ in their judgement alone."""
+    """The two runs differ only in their evaluation."""
     hazardous, plain = (undisturbed / run.folder for run in EXPERIMENT.runs)
     with np.load(hazardous / "weights.npz") as a, np.load(plain / "weights.npz") as b:
         for name in a:

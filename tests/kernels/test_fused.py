@@ -1,4 +1,4 @@
-"""The kernels for a GPU against the plain versions: interpreted here, where there is none, and lowered for one."""
+"""GPU kernels against their plain twins: interpreted on the CPU, and lowered for a GPU."""
 
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ WHOLE_LAYERS = [(84, *LAYERS[0][1:]), (21, *LAYERS[1][1:]), (11, *LAYERS[2][1:])
 
 
 def layer(side: int, inputs: int, size: int, stride: int, outputs: int, seeds: int = 2) -> tuple[Any, ...]:
-    """Images of two seeds, three each, and the weights of each."""
+    """Returns images and weights for two seeds, with three images each."""
     keys = jax.random.split(jax.random.key(0), 4)
     out = -(-side // stride), -(-(side + 1) // stride)
     return (
@@ -82,7 +82,7 @@ def test_replay_kernels_lower_for_a_gpu() -> None:
 
 
 def priorities(blocks: int, width: int) -> tuple[jax.Array, jax.Array]:
-    """Of two seeds; three in ten have none."""
+    """Returns priorities for two seeds; three in ten entries have none."""
     keys = jax.random.split(jax.random.key(3))
     held = jax.random.uniform(keys[0], (2, blocks, width)) * (jax.random.uniform(keys[1], (2, blocks, width)) > 0.3)
     return held, held.sum(axis=-1)
@@ -103,7 +103,7 @@ def test_draws_match_the_plain_twin(blocks: int, width: int) -> None:
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 @pytest.mark.parametrize("draw", [fused_replay.draw, replay._draw])
 def test_draws_stay_in_bounds_for_any_priorities(draw: Any, bad: float) -> None:
-    """What is drawn is written to, and training that goes wrong is noticed only later."""
+    """Drawn entries are written to before divergence is detected, so they must lie in bounds."""
     held, sums = priorities(10, 12)
     parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
     for block in (0, 4, 9):

@@ -1,4 +1,4 @@
-"""The kernel of heads and losses against the plain version: interpreted here, and lowered for a GPU."""
+"""The kernel of heads and losses against its plain twin: interpreted on the CPU, and lowered for a GPU."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ SEEDS, BATCH, HEADS, ACTIONS = 2, 5, 3, 4
 
 
 def given(features: int, atoms: int, dtype: Any = jnp.float32) -> Any:
-    """Weights, biases and features of some seeds, and actions and targets of each transition."""
+    """Returns weights, biases and features of some seeds, and actions and targets of each transition."""
     outputs = -(-HEADS * ACTIONS * atoms // 8) * 8
     keys = jax.random.split(jax.random.key(0), 5)
     learned = (
@@ -42,7 +42,7 @@ def plain(weight: Any, bias: Any, features: Any, action: Any, target: Any) -> An
 
 
 def with_gradients(one: Any, learned: Any, actions: Any, targets: Any) -> Any:
-    """Of a sum that weighs every loss of every transition otherwise."""
+    """Returns gradients of a sum that weights every loss differently."""
     weights = jnp.arange(1.0, actions.size * HEADS + 1).reshape(*actions.shape, HEADS)
 
     def objective(learned: Any) -> Any:

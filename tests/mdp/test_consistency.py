@@ -29,7 +29,7 @@ DO, WAIT = 0, 1
 
 
 def quasi(beta: float, delta: float) -> Horizons:
-    """1, βδ, βδ², ... as two horizons."""
+    """Returns the discount 1, βδ, βδ², ... as two horizons."""
     return Horizons(np.array([0.0, delta]), np.array([1 - beta, beta]))
 
 
@@ -61,7 +61,7 @@ def every_policy(mdp: HazardousMDP) -> list[np.ndarray]:
 
 
 def values_of(mdp: HazardousMDP, horizons: Horizons, actions: np.ndarray) -> np.ndarray:
-    """Q by the whole discount, from `action_values`, which knows nothing of heads."""
+    """Returns Q by the whole discount from `action_values`, which does not use heads."""
     return action_values(replace(mdp, discount=horizons.discount), np.eye(mdp.actions)[actions])
 
 
@@ -89,7 +89,7 @@ def test_cycling_best_responses_are_reported(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_chore_without_an_equilibrium() -> None:
-    """Worth doing alone, but better left to a later self that does it: no pure policy is a best response to itself."""
+    """The chore is worth doing, but even better left to a later self: no pure policy is a best response to itself."""
     mdp, horizons = chore(0.8), quasi(0.5, 0.99)
     with pytest.raises(
         InputError, match=r"no equilibrium in pure policies .*none of the 4 pure policies is one; give steps"
@@ -201,7 +201,7 @@ def test_best_responses_find_an_equilibrium_among_many_policies(seed: int) -> No
 
 
 def test_two_equilibria_are_both_reported() -> None:
-    """A project of two phases, repeated: worth it if the later selves go on with it, and not if they stop."""
+    """A repeated project of two phases is worth starting only if later selves continue it."""
     beta, delta = 0.7, 0.97
     transitions = np.zeros((2, 2, 2))
     transitions[0, DO, 1] = transitions[1, DO, 0] = 1  # WAIT ends it

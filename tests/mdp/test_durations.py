@@ -1,4 +1,4 @@
-"""Transitions that last, and that carry a survival of their own: by linear systems, unit steps and simulation."""
+"""Transitions with durations and survivals, checked by linear systems, unit steps and simulation."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,7 +49,7 @@ def test_heads_discount_by_gamma_to_the_power_of_the_duration(seed: int, gamma: 
 @settings(max_examples=6)
 @given(st.integers(0, 1000), st.sampled_from([Dirac(0.1), Exponential(0.2), Gamma(0.1, 2.0)]))
 def test_whole_durations_equal_unit_steps(seed: int, prior: Prior) -> None:
-    """Under any discount; here it is held to a mixture of linear systems over the hazards of the prior."""
+    """Compares with a mixture of linear systems over the hazards of the prior."""
     mdp, policy = random_mdp(seed, whole=True)
     mdp = replace(mdp, hazard=prior, discount=discount.quasi_hyperbolic(0.7, 0.95))
     exact = action_values(mdp, policy)

@@ -226,7 +226,7 @@ def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
 
 
 def test_one_state_by_hand() -> None:
-    """Pays 2 and goes on with probability ½: Q = Σ 2 · 2^{-t} d(t)."""
+    """Pays 2 and continues with probability ½: Q = Σ 2 · 2^{-t} d(t)."""
     mdp = HazardousMDP(np.array([[[0.5]]]), np.array([[2.0]]), Exponential(1.0), discount.quasi_hyperbolic(0.5, 0.8))
     expected = 2 + sum(2 * 0.5**t * 0.5 * 0.8**t / (1 + t) for t in range(1, 200))
     assert action_values(mdp, np.ones((1, 1)))[0, 0] == pytest.approx(expected, rel=1e-11)

@@ -1,4 +1,4 @@
-"""Run folders are read whole, in part where they are damaged, and with names that are safe to print."""
+"""Run folders are read completely, or partly if they are damaged, and names are safe to print."""
 
 import json
 from pathlib import Path

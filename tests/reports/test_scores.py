@@ -107,7 +107,7 @@ def test_sizes_of_runs_are_described(tmp_path: Path) -> None:
 
 
 def test_agent_may_have_the_name_of_a_baseline(tmp_path: Path) -> None:
-    """What a label says does not make a baseline; with the very label of one, the run takes its place."""
+    """A label alone does not make a baseline; a run with the label of a baseline replaces it."""
     labels = ("paper's best", "paper's Rainbow")
     runs = [{"label": a, "environment": "atari/Pong", "folder": a, "seeds": 1, "wanted": None} for a in labels]
     write_sweep(tmp_path, runs)

@@ -1,4 +1,4 @@
-"""Statistics against answers known by hand, by a slow way, from rliable, and by simulation."""
+"""Statistics against answers known by hand, by a slow computation, from rliable, and by simulation."""
 
 from collections.abc import Callable
 
