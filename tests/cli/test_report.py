@@ -104,7 +104,7 @@ def test_invalid_dopamine_files_are_rejected(capsys: pytest.CaptureFixture[str],
         assert str(tmp_path / name) in refused(capsys, str(tmp_path), "--dopamine", str(tmp_path / name))
     assert "give either a folder of runs, or --paper" in refused(capsys)
     assert "give either a folder of runs, or --paper" in refused(capsys, str(tmp_path), "--paper")
-    assert "not with --paper" in refused(capsys, "--paper", "--dopamine", "x")
+    assert "cannot be combined with --paper" in refused(capsys, "--paper", "--dopamine", "x")
 
 
 def test_report_does_not_import_jax() -> None:

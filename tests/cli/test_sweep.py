@@ -99,15 +99,15 @@ OWN = {
     "agent=preset('dqn'), settings={'nstep': 2}": "unknown setting of dqn 'nstep' (did you mean 'n_steps'?)",
     "agent=preset('dqn'), seeds='3'": "seeds must be a whole number of at least 1, got '3'",
     "agent=preset('dqn'), steps='3'": "steps must be a whole number of at least 0, got '3'",
-    "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, as discount.exponential(0.99) or",
+    "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, such as discount.exponential(0.99) or",
     "agent=preset('dqn'), wanted=lambda t: 1.0": "wanted of dqn must be None or a Discount",
     "agent=preset('dqn'), wanted=discount.from_function(lambda t: 1 / (1 - t))": "failed with ZeroDivisionError",
     "agent='dqn'": "the agent of a run must be an AgentConfig, such as mh.agent('dqn'), got 'dqn'",
     "agent=replace(preset('dqn'), name='')": "an agent's name must contain a letter or digit",
 }
 PANELS = {
-    "('dqn',)": "two labels each, (baseline, challenger), got ('dqn',)",
-    "'dqn'": "two labels each",
+    "('dqn',)": "two labels (baseline, challenger), got ('dqn',)",
+    "'dqn'": "two labels (baseline, challenger)",
     "3": "failed",
 }
 

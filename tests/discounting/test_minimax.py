@@ -20,7 +20,7 @@ OTHERS = [
 
 
 def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int, columns: int = 1200) -> float:
-    """A linear program over a dense dictionary of γ's. Its grid is finite, so the result is slightly above the true bound."""
+    """Solves a linear program over a dense set of γ's, whose result is slightly above the true bound."""
     t = np.arange(t_max + 1)
     terms = np.exp(-np.outer(t, np.geomspace(-np.log(cap), 40, columns)))
     d, ceiling = np.asarray(wanted(t)), -np.ones((len(t), 1))
