@@ -67,8 +67,8 @@ def experiments() -> list[PathworldTable]:
         "gamma_max=0.9": (_hyperbolic(gamma_max=0.9), 2.281),
     }
     listed = [
-        ("matching_prior", "the agent's prior is the world's", true, matching),
-        ("wrong_k", "the agent's k is not the world's 0.05", true, wrong_k),
+        ("matching_prior", "the agent's prior matches the world's", true, matching),
+        ("wrong_k", "agents with other k than the world's 0.05", true, wrong_k),
         ("uniform_hazard", "the world's hazard is uniform, with the same mean", hazard.Uniform(2 * K), uniform),
         ("gamma_max", "the largest γ that is learned", true, capped),
     ]
