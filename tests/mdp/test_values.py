@@ -261,7 +261,7 @@ def test_optimal_control_beats_every_policy(seed: int, gamma: float) -> None:
         (lambda m: HazardousMDP(np.full((1, 1, 1), np.nan), np.zeros((1, 1))), "at least 0"),
         (lambda m: action_values(m, np.full((5, 3), np.nan)), "adding up to 1"),
         (lambda m: simulate(m, np.full((5, 3), 1 / 3), 9, 0, 2, np.random.default_rng(0)), "no state 9"),
-        (lambda m: simulate(*endless(), 0, 0, 2, np.random.default_rng(0)), "still going after"),
+        (lambda m: simulate(*endless(), 0, 0, 2, np.random.default_rng(0)), "have not ended after"),
     ],
 )
 def test_invalid_input_is_rejected_with_a_message(make: object, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
