@@ -99,7 +99,7 @@ OWN = {
     "agent=preset('dqn'), settings={'nstep': 2}": "unknown setting of dqn 'nstep' (did you mean 'n_steps'?)",
     "agent=preset('dqn'), seeds='3'": "seeds must be a whole number of at least 1, got '3'",
     "agent=preset('dqn'), steps='3'": "steps must be a whole number of at least 0, got '3'",
-    "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, such as discount.exponential(0.99) or",
+    "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, such as discount.exponential(0.99)",
     "agent=preset('dqn'), wanted=lambda t: 1.0": "wanted of dqn must be None or a Discount",
     "agent=preset('dqn'), wanted=discount.from_function(lambda t: 1 / (1 - t))": "failed with ZeroDivisionError",
     "agent='dqn'": "the agent of a run must be an AgentConfig, such as mh.agent('dqn'), got 'dqn'",

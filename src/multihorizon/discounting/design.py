@@ -80,7 +80,7 @@ class Design:
 
     @cached_property
     def least_error(self) -> float:
-        """The `max_error` that no number of heads with γ ≤ gamma_max and weights of at least 0 improves."""
+        """The smallest `max_error` that any number of heads with γ ≤ gamma_max and weights of at least 0 can reach."""
         values = [sampled(fit.target, self._t_max) for fit in self.fits]
         return max(least_error(one / one[0], self.gamma_max) for one in values)
 

@@ -1,4 +1,4 @@
-"""Pathworld (the paper's Section 7): one choice between paths that pay more the longer and riskier they are."""
+"""Pathworld (the paper's Section 7): one choice between paths, where longer paths pay more and are riskier."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Environments on the host, in groups of one size that take turns: one steps while the device chooses for others."""
+"""Environments on the host, in groups of equal size: some step while the device chooses actions for another."""
 
 from collections.abc import Callable
 from typing import Any
