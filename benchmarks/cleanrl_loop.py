@@ -45,7 +45,9 @@ PART = 50  # updates: the first ones are not timed, and each later part has a sp
 
 class Worlds(SyncVectorEnv):
     """One environment with the interface that the script expects: it resets in the step that ends an episode.
-    It returns rewards and actions as scalars, because NumPy 2.4 no longer converts arrays with one element."""
+
+    It returns rewards and actions as scalars, because NumPy 2.4 no longer converts arrays with one element.
+    """
 
     def __init__(self, makers: Any) -> None:
         super().__init__(makers, autoreset_mode=AutoresetMode.SAME_STEP)

@@ -32,8 +32,8 @@ from multihorizon.kernels.convolution import Convolve, convolve_for
 from multihorizon.training.compiling import compiled, updates
 
 ACTIONS, BATCH, SHAPE = 18, 32, (84, 84, 4)
-BATCHES = 64  # different ones, over and over
-NUDGE = 1e-6  # of a weight
+BATCHES = 64  # different batches, used in turn
+NUDGE = 1e-6  # change of one weight
 
 
 def batch(key: Any) -> Transition:

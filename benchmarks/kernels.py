@@ -20,7 +20,7 @@ from multihorizon.errors import InputError
 from multihorizon.files import writable_folder, write_json
 from multihorizon.reports.figure_style import BLUE, GREEN, GREY, ORANGE, SKY, canvas, save, styled
 
-DRAWS = "_draw_kernel"  # with it an update begins
+DRAWS = "_draw_kernel"  # the first kernel of an update
 KINDS = {
     "draws": (GREEN, DRAWS),
     "new priorities": (GREEN, "_write_kernel"),

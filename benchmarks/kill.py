@@ -1,4 +1,4 @@
-"""Kills a short run at random moments: every resume must succeed, and the end must equal that of an undisturbed run.
+"""Kills a short run at random moments: every resume must succeed, with the result of an uninterrupted run.
 
 python benchmarks/kill.py --kills 20 --out results/resume/kill.json
 """

@@ -1,4 +1,4 @@
-"""Kills a sweep of 2 environments × 3 agents × 3 seeds at random moments: it must end like an undisturbed one.
+"""Kills a sweep of 2 environments × 3 agents × 3 seeds at random times: its results must stay the same.
 
     python benchmarks/kill_sweep.py --out results/resume/kill_sweep.json
 

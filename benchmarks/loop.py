@@ -58,8 +58,11 @@ class Clock:
         return timing
 
     def watch(self, collector: HostCollector) -> None:
-        """Times the host's turn: it receives a group's step, hands it and the updates that it earned over to the
-        device, waits for the actions, and sends them."""
+        """Times the parts of the host's turn.
+
+        The host receives a group's step, dispatches it and its updates to the device, waits for the actions, and sends
+        them.
+        """
         watched, environments = collector, collector.environments
         for owner, name, part in (
             (environments, "waiting for environments", "receive"),
@@ -90,7 +93,9 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
 
     def report(progress: Progress) -> None:
         seen.append(progress)
-        ends = progress.step > trainer.iteration_steps - environments  # cut off, by a new program
+        ends = (
+            progress.step > trainer.iteration_steps - environments
+        )  # episodes are truncated here, which compiles a new program
         if sum(p.loss is not None for p in seen) >= SETTLING and not ends:
             marks.append((time.perf_counter(), progress.step, clock.taken.copy()))
 
@@ -140,7 +145,7 @@ def steps_alone(collector: HostCollector, seconds: float) -> float:
 
 
 def evaluated(evaluator: HostEvaluator, state: TrainingState, steps: int) -> dict[str, float] | None:
-    """Times an evaluation of so many steps of each seed, and those that finish its episodes."""
+    """Times an evaluation, including the steps that finish its episodes."""
     if not steps:
         return None
 
@@ -162,7 +167,7 @@ def evaluated(evaluator: HostEvaluator, state: TrainingState, steps: int) -> dic
 
 
 def dopamine(options: argparse.Namespace) -> float:
-    """Frames a second while learning, after its first updates, which compile."""
+    """Returns Dopamine's frames per second while learning, without the first updates, which compile."""
     import dopamine_agent
 
     world_, agent = dopamine_agent.world_and_agent(options.game, DOPAMINE_WARM_UP)

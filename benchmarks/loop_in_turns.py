@@ -32,11 +32,11 @@ from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
 SETTLING = 2  # rounds
-SCHED_IDLE = 5  # of emulators, and of no other thread (envs/atari.py)
+SCHED_IDLE = 5  # scheduling policy of emulator threads only (envs/atari.py)
 
 
 class Run:
-    """A run that goes on for so many steps at a time."""
+    """A run that trains a fixed number of steps in each round."""
 
     def __init__(self, options: argparse.Namespace, way: str) -> None:
         environments, groups = (int(number) for number in way.split("/"))
@@ -73,7 +73,7 @@ class Run:
 
 
 def compared(runs: list[Run]) -> list[dict[str, Any]]:
-    """Means and their standard errors, of frames a second and of each round's ratio to the first run's."""
+    """Returns means and standard errors of frames per second, and of each round's ratio to the first run."""
     found = []
     for run in runs:
         measured, first = (np.array(one.frames_per_second[SETTLING:]) for one in (run, runs[0]))
@@ -84,7 +84,9 @@ def compared(runs: list[Run]) -> list[dict[str, Any]]:
                 "groups": run.groups,
                 "frames_per_second": _mean(measured),
                 "to_the_first": _mean(measured / first),
-                "cores_of_emulators": emulators if emulators else None,  # else their threads are like all others
+                "cores_of_emulators": emulators
+                if emulators
+                else None,  # otherwise they cannot be told from other threads
                 "cores_of_all_else": others if emulators else None,
                 "every_round": measured.tolist(),
             }
@@ -93,12 +95,12 @@ def compared(runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def processor_seconds() -> np.ndarray:
-    """That emulators and that all other threads have had until now."""
+    """Returns the CPU time of emulators, and of all other threads, so far."""
     taken = np.zeros(2)
     for stat in Path("/proc/self/task").glob("*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # a thread that is no more
+        except OSError:  # the thread has ended
             continue
         user, system, policy = int(fields[11]), int(fields[12]), int(fields[38])
         taken[0 if policy == SCHED_IDLE else 1] += (user + system) / os.sysconf("SC_CLK_TCK")

@@ -44,7 +44,7 @@ WAITS = "host waits for actions"
 
 
 class Enough(Exception):
-    """Was profiled."""
+    """The profile is complete."""
 
 
 def marked(name: str, part: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,7 +56,7 @@ def marked(name: str, part: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Marked:
-    """A group of environments whose comings and goings are in the profile."""
+    """A group of environments whose sends and receives are marked in the profile."""
 
     def __init__(self, world: Any, group: int) -> None:
         self._world, self._group = world, group
@@ -74,7 +74,7 @@ class Marked:
 
 
 def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The events of a second of training."""
+    """Returns the events of one second of training."""
     chosen = world(f"atari/{options.game}")
     agent = replace(preset("multi-rainbow"), compute_dtype=options.dtype, warm_up_steps=options.warm_up)
     if options.replay:
@@ -127,7 +127,7 @@ def merged(spans: Iterable[tuple[float, float]]) -> Spans:
 
 
 def lanes(events: list[dict[str, Any]]) -> dict[str, Spans]:
-    """What was busy when, from the first frames received on."""
+    """Returns the busy spans of environments, host and device."""
 
     def span(event: dict[str, Any]) -> tuple[float, float]:
         return event["ts"] / 1e3, (event["ts"] + event["dur"]) / 1e3

@@ -16,8 +16,8 @@ SIDE, STACK, BATCH, STEPS, ATOMS, V_MAX = 84, 4, 32, 3, 51, 10.0
 LAYERS = ((4, 32, 8, 4), (32, 64, 4, 2), (64, 64, 3, 1))  # inputs, outputs, size, stride
 HIDDEN, FLAT, LANES = 512, 11 * 11 * 64, 8  # the heads' outputs are filled up to a multiple of LANES
 LEARNING_RATE, EPSILON, BETAS = 6.25e-5, 1.5e-4, (0.9, 0.999)
-CONVOLVES = ("plain", "products")  # cuDNN, channels last; or patches by space-to-depth and one matrix product
-ADAMS = ("traced", "fused")  # written out in the update itself; or torch.optim's fused kernel after it
+CONVOLVES = ("plain", "products")  # cuDNN with channels last, or patches by space-to-depth with one matrix product
+ADAMS = ("traced", "fused")  # traced within the update, or torch.optim's fused kernel after it
 
 Tensors = list[torch.Tensor]
 
@@ -74,14 +74,14 @@ def network(weights: Tensors, observations: torch.Tensor, shape: tuple[int, int]
     x = observations.to(weights[0].dtype).contiguous() * (1 / 255)
     for i, (_, _, size, stride) in enumerate(LAYERS):
         x = F.relu(convolved(x, weights[2 * i], weights[2 * i + 1], size, stride))
-    x = x.reshape(x.shape[0], -1)  # rows, columns, channels: the order that Learner's dense layer has too
+    x = x.reshape(x.shape[0], -1)  # rows, columns, channels: the same order as in Learner's dense layer
     x = F.relu(F.linear(x, weights[6], weights[7]))
     out = F.linear(x, weights[8], weights[9])[:, : shape[0] * shape[1] * ATOMS]
     return out.float().view(-1, *shape, ATOMS)
 
 
 def packed(weights: Tensors, convolve: str) -> Tensors:
-    """From the layouts of Learner's weights, [k k I O] and [O I], to those computed with here."""
+    """Converts from the layouts of Learner's weights, [k k I O] and [O I], to the layouts used here."""
 
     def one(weight: torch.Tensor) -> torch.Tensor:
         if weight.ndim != 4:
@@ -97,7 +97,7 @@ def packed(weights: Tensors, convolve: str) -> Tensors:
 
 
 def unpacked(weights: Tensors, convolve: str) -> Tensors:
-    """The way back."""
+    """Converts back to the layouts of Learner's weights."""
     weights = list(weights)
     for i, (inputs, outputs, size, stride) in enumerate(LAYERS):
         if convolve == "plain":
@@ -109,7 +109,7 @@ def unpacked(weights: Tensors, convolve: str) -> Tensors:
 
 
 def fresh_weights(outputs: int, device: str) -> Tensors:
-    """Uniform within ±1/√fan-in, in Learner's layouts."""
+    """Draws weights uniformly within ±1/√fan-in, in Learner's layouts."""
     shapes = [(size, size, inputs, outputs) for inputs, outputs, size, _ in LAYERS]
     weights = []
     for shape in (*shapes, (HIDDEN, FLAT), (-(-outputs // LANES) * LANES, HIDDEN)):
@@ -120,7 +120,7 @@ def fresh_weights(outputs: int, device: str) -> Tensors:
 
 
 class Agent:
-    """`learn` is the update, to be compiled as a whole; all that it changes, it changes in place."""
+    """An agent. `learn` is one update, which is compiled as a whole and changes its state in place."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class Agent:
         return frames.view(BATCH, STACK, SIDE, SIDE).permute(0, 2, 3, 1)
 
     def learn(self, state: State, replay: Replay, draws: torch.Tensor | None = None) -> Tensors:
-        """One update. Gives the gradients where Adam is to come after it, and nothing where it is done."""
+        """Makes one update. Returns the gradients if torch.optim's Adam follows, and None if Adam is included."""
         if draws is None:
             draws = torch.rand(2, BATCH, device=self.device)
         rows, width = replay.frames.shape[0] // self.streams, replay.priorities.shape[1]
@@ -187,7 +187,7 @@ class Agent:
 
         row, stream = (blocks * width + leaves) // self.streams, (blocks * width + leaves) % self.streams
         window = ((row[:, None] + torch.arange(STEPS, device=self.device)) % rows) * self.streams + stream[:, None]
-        ends = replay.ends[window]  # 0: the episode goes on; 1: it terminated
+        ends = replay.ends[window]  # 0: the episode continues; 1: it terminated
         running = F.pad((ends[:, :-1] != 0).int().cumsum(1), (1, 0)) == 0
         steps, terminated = running.sum(1), (running & (ends == 1)).any(1)
         rewards = torch.where(running, replay.rewards[window], 0.0)
@@ -222,19 +222,19 @@ class Agent:
         if self.adam == "traced":
             traced_adam(state, gradients)
             return []
-        if self.convolve == "plain":  # fused Adam wants gradients to lie as the weights do
+        if self.convolve == "plain":  # fused Adam needs gradients in the layout of the weights
             return [g.contiguous(memory_format=torch.channels_last) if g.ndim == 4 else g for g in gradients]
         return gradients
 
 
 def search(sums: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
-    """The first entry whose running sum exceeds a share of the whole."""
+    """Returns the first index whose running sum exceeds a share of the total."""
     whole = sums[:, -1:]
     return (sums <= torch.minimum(share * whole, whole * (1 - 2e-7))).sum(1)
 
 
 def traced_adam(state: State, gradients: Tensors) -> None:
-    """In operations on lists, each of which the compiler makes one kernel of, with casts from and to bfloat16 in it."""
+    """Makes a step of Adam by operations on lists, which the compiler fuses into one kernel with the casts."""
     state.step.add_(1)
     torch._foreach_lerp_(state.means, gradients, 1 - BETAS[0])
     torch._foreach_mul_(state.squares, BETAS[1])

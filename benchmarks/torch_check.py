@@ -27,8 +27,8 @@ from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.training.compiling import compiled
 
 FRAMES, STREAMS, ACTIONS, UPDATES, SEEDS = 8_000, 80, 6, 3, 2
-# Relative, by norms. The second is for the changes of weights: these jump, by some 1e-3, with every feature that is
-# rounded to the other side of a ReLU's corner.
+# Relative errors of norms. The second is for changes of weights, which jump by about 1e-3 with every feature that
+# rounding moves across zero before a ReLU.
 TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
 
 

@@ -22,8 +22,8 @@ OPTIONS = {"assert_indirect_indexing": False}
 
 
 class Measured(NamedTuple):
-    rounds: list[float]  # microseconds of one update of one seed in each
-    most_bytes: int | None  # at once on a GPU
+    rounds: list[float]  # microseconds per update and seed in each round
+    most_bytes: int | None  # peak memory on a GPU
 
 
 def check_device(device: str) -> None:
@@ -32,8 +32,10 @@ def check_device(device: str) -> None:
 
 
 class Subject:
-    """Some seeds of an agent, and their updates in each of the forms. Seeds share one compiled program; on a GPU each
-    has a stream of its own, so that they run side by side."""
+    """Some seeds of an agent, and their updates in each of the forms.
+
+    Seeds share one compiled program. On a GPU each has its own stream, so that they run in parallel.
+    """
 
     def __init__(
         self,
@@ -83,11 +85,12 @@ class Subject:
                 torch._foreach_copy_(agent.state.rounded, agent.state.masters)
 
     def runner(self, form: str, updates: int, draws: torch.Tensor | None = None) -> Callable[[], None]:
-        """What does so many updates of each seed when called. A graph is captured here, after a few updates that warm
-        it up."""
+        """Returns a function that makes `updates` updates of each seed; captures its graph after some warm-up."""
 
         def several(updates: int = updates) -> None:
-            for stream in self._streams:  # all before any seed begins: PyTorch may hand out the current stream again
+            for (
+                stream
+            ) in self._streams:  # all streams before the first seed starts: PyTorch may return the current stream again
                 stream.wait_stream(torch.cuda.current_stream())
             for seed in range(len(self.agents)):
                 with torch.cuda.stream(self._streams[seed]) if self._streams else nullcontext():
@@ -112,7 +115,7 @@ class Subject:
 
     @property
     def steps(self) -> int:
-        """Of all seeds."""
+        """The number of updates made, summed over seeds."""
         if not self.optimisers:
             return sum(int(agent.state.step) for agent in self.agents)
         first = [agent.state.masters[0] for agent in self.agents]
@@ -128,16 +131,16 @@ class Subject:
 
 
 def release() -> None:
-    """Forgets compiled programs, and gives memory back to others on the device."""
+    """Clears compiled programs and frees memory on the device."""
     torch._dynamo.reset()
     gc.collect()
     if torch.cuda.is_available():
-        torch._C._cuda_clearCublasWorkspaces()  # else each stream's would count in what comes later
+        torch._C._cuda_clearCublasWorkspaces()  # otherwise they count as memory of later measurements
         torch.cuda.empty_cache()
 
 
 def measured(subject: Subject, form: str, updates: int, rounds: int = 5, times: int = 20) -> Measured:
-    """Raises RuntimeError where a form does not work; no other takes its place."""
+    """Measures one form. Raises RuntimeError if it does not work; there is no fallback."""
     on_gpu = subject.device == "cuda"
     wait: Callable[[], None] = torch.cuda.synchronize if on_gpu else lambda: None
     run = subject.runner(form, updates)

@@ -1,5 +1,6 @@
-"""Measures one update, everything included: prioritised sampling, frame stacks, target and online passes, projection,
-gradients, Adam and new priorities.
+"""Measures one complete update.
+
+It includes prioritised sampling, frame stacks, both networks, projection, gradients, Adam and new priorities.
 
     python benchmarks/update.py --torch --out results/speed/update.json
 
@@ -39,7 +40,7 @@ from multihorizon.files import writable_file, write_json
 from multihorizon.kernels.convolution import Convolve, convolve_for
 from multihorizon.training.compiling import compiled, updates
 
-BATCHES = 32  # programs with draws of their own, before they come again
+BATCHES = 32  # programs with different random draws, used in turn
 ROUNDS = 5
 
 
@@ -76,7 +77,7 @@ class Subject:
         self.held = jax.jit(jax.vmap(lambda key: (self.learner.init(key), self._full(key))))(keys)
         self.updates = updates
         self.losses = jnp.zeros((seeds, updates, heads))
-        # As in training nothing is held anew, so that a CUDA graph finds all of it where it was.
+        # As in training, no memory is reallocated, so that a CUDA graph can be reused.
         self.run_ = compiled(jax.vmap(self._updates), donate_argnums=(0, 1), keep_unused=True)
         self.keys = [jax.random.split(jax.random.key(i + 1), seeds) for i in range(BATCHES)]
         self.calls = 0
@@ -92,13 +93,13 @@ class Subject:
         )
 
     def _updates(self, held: Any, losses: Any, key: Any) -> Any:
-        del losses  # the memory for those to come
+        del losses  # frees memory for the next losses
 
         def one(carry: Any, key: Any) -> Any:
             state, replay, metrics = self.learner.learn(self.shape, *carry, key)
             return (state, replay), metrics.losses
 
-        if self.updates == 1:  # in a loop, even of one round, XLA's convolutions have no threads on a CPU
+        if self.updates == 1:  # in a loop, even of one round, XLA's convolutions are single-threaded on a CPU
             held, losses = one(held, key)
             return held, losses[None]
         return updates(one, held, jax.random.split(key, self.updates))
@@ -116,12 +117,12 @@ class Subject:
         return sum(array.nbytes for array in jax.live_arrays())
 
     def bytes_at_most(self) -> int:
-        """With what XLA wants beside them for its program."""
+        """Returns the bytes of the state, and of XLA's temporary buffers for the program."""
         return self.bytes_held() + int(self.program().memory_analysis().temp_size_in_bytes)
 
 
 def microseconds(subject: Subject, times: int) -> list[float]:
-    """Of one update of one seed, in each round."""
+    """Returns the microseconds per update and seed in each round."""
     subject.run(3)
     taken = []
     for _ in range(ROUNDS):
@@ -132,7 +133,7 @@ def microseconds(subject: Subject, times: int) -> list[float]:
 
 
 def kernels(folder: Path) -> list[dict[str, Any]]:
-    """The kernels of a profile, in the order in which they began."""
+    """Returns the kernels of a profile by start time."""
     paths = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)
     if not paths:
         raise InputError(f"there is no profile in {folder}")
@@ -178,7 +179,7 @@ def cases(backend: str) -> list[dict[str, Any]]:
 
 
 class Table:
-    """Rows that are printed, and written with all before them, as they come."""
+    """Prints rows as they arrive, and writes all rows so far to the file."""
 
     def __init__(self, out: Path, about: dict[str, Any]) -> None:
         self.out, self.about = out, about
@@ -206,7 +207,7 @@ class Table:
 
 
 def peers(case: dict[str, Any], sizes: Sizes, usual: bool, autotune: bool) -> Iterator[tuple[str, Any]]:
-    """PyTorch's updates of a case; of the usual one also with its own Adam, and if wanted autotuned."""
+    """Measures PyTorch's updates of a case; case 0 also with PyTorch's Adam and, if requested, autotuned."""
     import torch_update
 
     on_gpu = jax.default_backend() == "gpu"
@@ -233,7 +234,7 @@ def peers(case: dict[str, Any], sizes: Sizes, usual: bool, autotune: bool) -> It
                 case["seeds"],
             )
             yield how, torch_update.measured(subject, form, sizes.updates, ROUNDS, sizes.times)
-        except RuntimeError as problem:  # out of memory, or a way that does not work: no other takes its place
+        except RuntimeError as problem:  # out of memory, or a form that does not work; there is no fallback
             yield how, f"{type(problem).__name__}: {str(problem)[:500]}"
         subject = None
         torch_update.release()
@@ -246,7 +247,7 @@ def ours(table: Table, case: dict[str, Any], sizes: Sizes, plain: bool, profile_
     if profile_to:
         profile(subject, profile_to)
     del subject
-    gc.collect()  # a learner holds itself through its compiled methods, and with it the device's memory
+    gc.collect()  # compiled methods refer to their learner, a cycle that keeps its device memory
     if plain:
         subject = Subject(**case, capacity=sizes.frames, updates=sizes.updates, convolve=Convolve.PLAIN)
         table.add("ours, with XLA's convolutions and heads", case, microseconds(subject, sizes.times))

@@ -1,4 +1,4 @@
-"""A real browser for tests, without a window: Chromium spoken to in its own protocol over pipes."""
+"""A headless browser for tests: Chromium, controlled by its own protocol over pipes."""
 
 import base64
 import fcntl
@@ -15,7 +15,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 
 class Browser:
-    """One page. `errors` holds what its console complained of, and every request that left the page."""
+    """One page. `errors` holds console errors, and every request to another host."""
 
     def __init__(self, width: int, height: int, dark: bool = False) -> None:
         self.size, self.dark = (width, height), dark
@@ -73,7 +73,7 @@ class Browser:
         self._receive(lambda message: message.get("method") == "Page.loadEventFired")
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
+        """Returns the value of an expression in the page."""
         answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")

@@ -56,5 +56,5 @@ LONGEST = ("test_learns", "test_ray", "test_resume")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that no process is left alone with one of them at the end."""
+    """Runs the longest tests first, so that none is left for a single process at the end."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))

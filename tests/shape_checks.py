@@ -1,4 +1,4 @@
-"""The checker of types and shapes that runs under the tests: an int will do where a float is asked for."""
+"""Checks types and shapes during the tests; an int is accepted as a float."""
 
 from beartype import BeartypeConf, beartype
 

@@ -284,8 +284,10 @@ def test_a_change_that_fails_leaves_the_run_as_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("env", ["FrozenLake-v1", "CartPole-v1"])
 def test_no_transition_crosses_a_stop(env: str, tmp_path: Path) -> None:
-    """A host run is stopped while episodes are open, and resumed: each row that goes on is followed by a row of the
-    same episode, also where the replay was kept."""
+    """After a host run is stopped during episodes and resumed, every continuing row precedes one of the same episode.
+
+    This also holds if the replay buffer was saved.
+    """
     from multihorizon.agents.replay import CONTINUES
     from multihorizon.runs.checkpoint import Checkpoints
     from multihorizon.runs.configuration import identity

@@ -1,4 +1,4 @@
-"""The documentation's Python runs, its links lead somewhere, its commands are understood, its outputs are current."""
+"""The documentation's Python runs, its links work, its commands parse, and its outputs are current."""
 
 import json
 import re

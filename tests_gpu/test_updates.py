@@ -82,8 +82,10 @@ def distance(a: Any, b: Any) -> float:
 def test_updates_with_kernels_end_where_updates_without_them_do(
     monkeypatch: pytest.MonkeyPatch, dtype: str, heads: int, seeds: int
 ) -> None:
-    """As near as those without kernels end to themselves when they start from weights rounded otherwise: training is
-    chaotic, and a rounding error of the first update grows."""
+    """Runs with and without kernels differ no more than runs without kernels from differently rounded weights.
+
+    Training is chaotic, and a rounding error in the first update grows.
+    """
     (with_kernels, _), losses = run(dtype, heads, seeds, fused=True)
     monkeypatch.setenv(kernels.SWITCH, "off")
     (plain, _), plain_losses = run(dtype, heads, seeds, fused=False)

@@ -1,4 +1,4 @@
-"""The program `multihorizon`, also as `python -m multihorizon`."""
+"""Runs the command line: `multihorizon`, or `python -m multihorizon`."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""Public functions that draw on several packages: `watch`, `report`, `sweep`, `pathworld` and `forage`."""
+"""Public functions that use several packages: `watch`, `report`, `sweep`, `pathworld` and `forage`."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Video:
-    """A video of one episode."""
+    """A video of one episode: its file, the number of steps and the return."""
 
     path: Path
     steps: int
@@ -44,8 +44,8 @@ def watch(
         env: The environment, as for `multihorizon.train`; by default the one it was trained in, if that has a name.
         out: An .mp4 or .gif file. An .mp4 needs `pip install imageio-ffmpeg`.
         seed: Fixes the episode.
-        max_steps: The most steps that are shown.
-        fps: Agent steps shown in a second; by default the environment's own frame rate, or 15.
+        max_steps: The largest number of steps to show.
+        fps: Agent steps per second of video; by default the environment's own frame rate, or 15.
 
     Returns:
         The file, the number of steps and the return.
@@ -70,7 +70,7 @@ def watch(
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """A report that was written."""
+    """The files of a report, and its contents."""
 
     page: Path
     files: list[Path]
@@ -90,7 +90,7 @@ def report(
         folder: A folder of runs, such as a sweep's; without one, the paper's own table of sixty games.
         out: The report's folder; `FOLDER/report` by default.
         dopamine: A file of Dopamine's published curves, to draw beside the runs.
-        warn: Receives what was left out and why; printed to stderr by default.
+        warn: Receives warnings about runs that were left out; printed to stderr by default.
 
     Returns:
         The page, all files, and the numbers in them.
@@ -103,7 +103,7 @@ def report(
 
     if folder is None:
         if dopamine is not None:
-            raise InputError("dopamine goes with a folder of runs, not with the paper's table")
+            raise InputError("dopamine needs a folder of runs; it cannot be combined with the paper's table")
         contents = build_paper_report()
         files = write_report(contents, Path("reproduced/paper") if out is None else Path(out))
     else:
@@ -115,7 +115,7 @@ def report(
 
 @dataclass(frozen=True)
 class SweepResult:
-    """The runs of a sweep, and how each of them ended."""
+    """The runs of a sweep, and how each run ended."""
 
     folder: Path
     runs: "list[PlannedRun]"
@@ -140,21 +140,21 @@ def sweep(
     tell: "TellOf | None" = None,
     warn: Callable[[str], None] | None = None,
 ) -> SweepResult:
-    """Trains all runs of an experiment, one after another or on Ray. A sweep that was stopped continues.
+    """Trains all unfinished runs of an experiment, one after another or on Ray. A stopped sweep is resumed.
 
     Args:
-        experiment: A value of `multihorizon.experiments.experiment.Experiment`, or the name of one in the catalogue.
+        experiment: An `Experiment`, or the name of one that ships with the package.
         out: The sweep's folder; `runs/NAME` by default.
-        seeds: Seeds of each run, in place of the experiment's.
-        steps: Steps of each run, in place of the experiment's.
-        only: Chooses the runs to train.
+        seeds: The number of seeds of each run; by default the experiment's.
+        steps: The training steps of each seed; by default the experiment's.
+        only: Returns whether to train a run; by default all runs are trained.
         train_all: How the runs are trained; `multihorizon.experiments.ray_cluster.cluster(...)` for Ray.
-        checkpoint_minutes: Least time between two checkpoints of a run.
-        tell: Receives every run's status as it changes.
+        checkpoint_minutes: The least time between two checkpoints of a run.
+        tell: Receives each run's status whenever it changes.
         warn: Receives warnings; printed to stderr by default.
 
     Returns:
-        The runs and how they ended; a run that failed does not stop the others.
+        The runs and how they ended. A failed run does not stop the others.
     """
     from multihorizon.experiments import catalogue
     from multihorizon.experiments.sweep import describe, here, plan
@@ -181,7 +181,7 @@ def sweep(
 
 @dataclass(frozen=True)
 class PathworldReport:
-    """The paper's four Pathworld tables, and the files that were written."""
+    """The paper's four Pathworld tables, and the files written."""
 
     results: "list[PathworldResult]"
     files: list[Path]
@@ -192,10 +192,10 @@ class PathworldReport:
 
 
 def pathworld(*, seed: int = 0, out: str | Path | None = None) -> PathworldReport:
-    """Reproduces the paper's Pathworld tables and its figures that are mathematics.
+    """Reproduces the paper's Pathworld tables and its theoretical figures.
 
     Args:
-        seed: Fixes the learning and the simulation.
+        seed: The seed of Q-learning and of the simulation.
         out: A folder for the figures and `tables.json`; without one, nothing is written.
 
     Returns:
@@ -219,7 +219,7 @@ def pathworld(*, seed: int = 0, out: str | Path | None = None) -> PathworldRepor
 
 @dataclass(frozen=True)
 class ForagingReport:
-    """What agents chose and earned in the foraging world, and the best that can be earned."""
+    """The choices and returns of agents in the foraging world, and the best possible return."""
 
     foragers: "list[Forager]"
     best: "Choice"
@@ -237,16 +237,17 @@ def forage(
     out: str | Path | None = None,
     progress: "Callable[[str, int], AbstractContextManager[Hooks]] | None" = None,
 ) -> ForagingReport:
-    """Trains Rainbow and Hyper-Rainbow to forage without hazard, three seeds each, and judges them under hazard.
+    """Trains Rainbow and Hyper-Rainbow to forage without hazard, three seeds each, and evaluates them under hazard.
 
     Args:
         steps: Training steps of each seed.
         seed: The first of the three seeds.
         out: A folder for `foraging.json`; without one, nothing is written.
-        progress: Called with an agent's name and its steps; the context's hooks receive its progress.
+        progress: Called with an agent's name and its training steps. It returns a context manager, whose hooks receive
+            the progress of training.
 
     Returns:
-        What each agent chose and earned, and the best that can be earned.
+        The choices and returns of each agent, and the best possible return.
     """
     from multihorizon.experiments import foraging
     from multihorizon.files import writable_folder, write_json

@@ -1,4 +1,4 @@
-"""Errors for people: one line that says what is wrong, what is allowed and what to do."""
+"""Errors for users: one line that says what is wrong, what is allowed and what to do."""
 
 import difflib
 import math
@@ -8,11 +8,11 @@ from numbers import Real
 
 
 class InputError(ValueError):
-    """A value the caller gave cannot be used. The command line prints the message and exits with status 2."""
+    """An invalid argument or input file. The command line prints the message and exits with status 2."""
 
 
 def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") -> str:
-    """Returns `name` if it is allowed. The error names the nearest one, and all of them or what lists them."""
+    """Returns `name` if it is allowed. The error suggests the nearest name, and lists all or says what lists them."""
     names = list(allowed)
     if not isinstance(name, str):
         raise InputError(f"{what} must be a name, got {_shown(name)}; allowed: {', '.join(names)}")
@@ -25,7 +25,7 @@ def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") ->
 
 
 def is_on(variable: str) -> bool:
-    """Returns whether an environment variable is not `off`. Any other value than `on` and `off` is an error."""
+    """Returns whether an environment variable is `on`, which is the default. Values other than `off` are errors."""
     return one_of(f"value of {variable}", os.environ.get(variable, "on").lower(), ["on", "off"]) == "on"
 
 
@@ -56,7 +56,7 @@ def inside(name: str, value: float, low: float, high: float) -> float:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a value is a number that a float can hold. True and False are none."""
+    """Returns whether a value is a number that a float can represent. True and False are not numbers."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
@@ -67,7 +67,7 @@ def _is_number(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """A value in an error message: numbers as numbers, anything else as Python writes it, cut to a line."""
+    """Formats a value for an error message: numbers as numbers, anything else as its repr, shortened to one line."""
     if not _is_number(value):
         text = repr(value) if not isinstance(value, int) or isinstance(value, bool) else "a number beyond all floats"
         return text if len(text) <= 80 else f"{text[:77]}..."

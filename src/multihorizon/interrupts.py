@@ -15,7 +15,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 class _Received:
-    """The first signal of the process, and how many parts of the program call `check` themselves."""
+    """The first signal that the process received, and the number of active `deferred` contexts."""
 
     number: int | None = None
     deferring: int = 0

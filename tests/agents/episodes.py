@@ -1,4 +1,4 @@
-"""Random episodes, and replay as a plain list that anyone can check."""
+"""Random episodes, and a replay buffer as a plain list."""
 
 from functools import partial
 from typing import NamedTuple

@@ -79,7 +79,7 @@ def test_one_head_is_plain_c51() -> None:
 
 @pytest.mark.parametrize("name", ["multi-dqn", "multi-rainbow"])
 def test_an_update_in_half_the_bytes_can_be_compiled_by_anybody(name: str) -> None:
-    """By jax.jit, without options of ours, and is about the same."""
+    """Uses jax.jit without compiler options; results are nearly the same."""
     losses = []
     for dtype in ("float32", "bfloat16"):
         learner = learner_of(replace(preset(name), compute_dtype=dtype))
@@ -222,14 +222,14 @@ def test_presets_are_the_papers() -> None:
 
 
 class Other(Categorical):
-    """A loss of one's own."""
+    """A custom loss."""
 
 
 @pytest.mark.parametrize(("loss", "outputs"), [(Categorical(), [464]), (Other(), []), (Huber(), [])])
 def test_losses_with_the_kernel_of_heads_are_the_plain_ones(
     loss: Loss, outputs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the loss is the one that the kernel knows."""
+    """Heads are fused only for the loss that the kernel supports."""
     agent = replace(preset("multi-rainbow"), horizons=paper_grid(hazard.Exponential(0.01), 3), loss=loss)
     looked_at: list[int] = []
 

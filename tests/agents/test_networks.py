@@ -110,7 +110,7 @@ def test_bad_input_is_said_in_words() -> None:
 
 
 def test_dqns_weights_start_within_xaviers_bounds() -> None:
-    """slim's default initialiser, layer by layer; a head is a layer of its own there."""
+    """Slim's default initialiser, layer by layer; a head is a layer of its own there."""
     network = make_network(jax.random.key(0), NATURE, (84, 84, 4), (10, 18), initial=Initial.XAVIER)
     first, second, third = network.torso.layers
     for weight, fans in (

@@ -22,7 +22,7 @@ def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int =
 
 
 def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]) -> set[tuple[int, int]]:
-    """Times whose whole return is written and whose whole stack is still held, as (time, stream)."""
+    """Returns (time, stream) of rows with a complete return and a complete stack."""
     valid = set()
     for n, (stream, rows) in enumerate(zip(streams, taken, strict=True)):
         oldest = max(0, rows - shape.rows)

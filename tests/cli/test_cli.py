@@ -1,4 +1,4 @@
-"""The command line as a person and as a machine use it."""
+"""The command line, with output for people and for programs."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def test_help_answers_in_under_half_a_second() -> None:
+def test_help_takes_under_half_a_second() -> None:
     def once(*arguments: str) -> float:
         begun = time.perf_counter()
         done = subprocess.run(
@@ -42,7 +42,7 @@ def test_help_answers_in_under_half_a_second() -> None:
         assert min(once(*command, "--help") for _ in range(3)) < 0.5
 
 
-def test_nothing_heavy_is_imported_for_help() -> None:
+def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys, multihorizon.cli as c\n"
         "try: c.main(['--help'])\n"
@@ -106,7 +106,7 @@ def test_discount_for_any_prior_and_grid(capsys: pytest.CaptureFixture[str], arg
     assert {"gammas", "weights", "max_error", "max_error_at"} <= set(result)
 
 
-def test_discounts_and_priors_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_custom_discounts_and_priors(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(LINES)
     (tmp_path / "seen.txt").write_text("0.01, 0.02\n0.5\n")
     own = run_json(
@@ -139,7 +139,7 @@ def test_discount_writes_its_files_before_a_pipe_closes(tmp_path: Path, more: st
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["discount.json", "discount.png"]
 
 
-def test_discount_says_that_the_cap_binds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_discount_reports_that_the_cap_binds(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["discount", "--grid", "minimax"]
     note = run_json(capsys, *line)["note"]
     assert note.startswith("9 of 10 heads have weight 0: the cap γ ≤ 0.99 binds, not the number of heads.")
@@ -181,19 +181,19 @@ def test_discount_notes_what_limits_the_fit(capsys: pytest.CaptureFixture[str], 
         ("preferences --discount hyperbolic:0.8", ""),
     ],
 )
-def test_values_left_out_are_reported(capsys: pytest.CaptureFixture[str], line: str, note: str) -> None:
+def test_default_values_are_reported(capsys: pytest.CaptureFixture[str], line: str, note: str) -> None:
     assert main([*line.split(), "--json"]) == 0
     assert capsys.readouterr().err == (f"multihorizon: {note}\n" if note else "")
 
 
-def test_observed_hazards_may_be_large_for_a_few(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_some_observed_hazards_may_be_large(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "rates.txt").write_text("0.01 0.02 5")
     assert (
         len(run_json(capsys, "discount", "--prior", f"samples:{tmp_path}/rates.txt", "--grid", "gauss")["gammas"]) == 3
     )
 
 
-def test_extreme_values_give_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_extreme_values_are_handled(capsys: pytest.CaptureFixture[str]) -> None:
     for line in ("preferences --k 1.7e308", "preferences --discount exponential:0", "discount --k 1.7e308"):
         run_json(capsys, *line.split())
     assert run_json(capsys, "preferences", "--k", "1.7e308")["reverses_at"] == pytest.approx(10)
@@ -213,7 +213,7 @@ def test_tiny_values_are_still_compared(capsys: pytest.CaptureFixture[str]) -> N
     assert "reverses as soon as neither reward is now" in capsys.readouterr().out
 
 
-def test_output_that_cannot_show_a_gamma_and_pipes_that_close() -> None:
+def test_limited_encodings_and_closed_pipes() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
     command = [sys.executable, "-m", "multihorizon", "discount"]
     done = subprocess.run(command, capture_output=True, env=environment, check=False)
@@ -318,7 +318,7 @@ def test_pathworld_prints_tables_and_writes_figures(
         ("discount --out {tmp}/mine.py/under", "mine.py"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(
+def test_invalid_input_gives_one_line_and_status_2(
     line: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "mine.py").write_text(LINES)

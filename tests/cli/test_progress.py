@@ -1,4 +1,4 @@
-"""What a run says of itself where there is no terminal, and on one."""
+"""Progress of a run, on a terminal and without one."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return passes
 
 
-def test_lines_say_how_far_how_well_and_how_long(
+def test_lines_show_progress_returns_and_time(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with training_progress("rainbow", 1_000, frames_per_step=4) as (report, finished, _):
@@ -58,7 +58,7 @@ def test_lines_say_how_far_how_well_and_how_long(
     ]
 
 
-def test_a_run_that_first_tells_of_an_evaluation_says_how_long_it_takes(
+def test_remaining_time_after_a_first_report_from_evaluation(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with training_progress("rainbow", 1_000) as (report, finished, _):
@@ -70,7 +70,7 @@ def test_a_run_that_first_tells_of_an_evaluation_says_how_long_it_takes(
     assert capsys.readouterr().err.splitlines()[-1].endswith("5 steps/s, 2.6 min left")
 
 
-def test_nothing_is_cut_on_a_terminal_of_eighty_columns(
+def test_lines_fit_eighty_columns(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("FORCE_COLOR", "1"), ("TTY_COMPATIBLE", "1"), ("COLUMNS", "80"), ("TERM", "xterm")):

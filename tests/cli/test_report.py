@@ -1,4 +1,4 @@
-"""The command multihorizon report: what it prints, writes and refuses."""
+"""The command multihorizon report: what it prints, writes and rejects."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from multihorizon.reports.data import read_runs
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line that is said; nothing is written."""
+    """Returns the one-line error of a report that fails without writing anything."""
     assert main(["report", *arguments]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -23,7 +23,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return shown.err.removeprefix("multihorizon: ").strip()
 
 
-def test_the_papers_claims_from_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_report_command_reproduces_the_papers_claims(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["report", "--paper", "--out", str(tmp_path), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     (pair,) = result["pairs"]
@@ -49,9 +49,7 @@ def test_a_folder_of_runs_on_the_terminal(capsys: pytest.CaptureFixture[str], tm
     assert len(read_runs(tmp_path, lambda message: None).runs) == 2  # its own report does not stand in the way
 
 
-def test_many_agents_in_one_environment_stand_below_one_another(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_many_agents_in_one_environment_are_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for number, agent in enumerate(("dqn", "c51", "rainbow", "multi-dqn", "multi-c51")):
         write_run(tmp_path / agent, agent, "foraging", [[number + 0.25]])
     assert main(["report", str(tmp_path)]) == 0
@@ -60,7 +58,7 @@ def test_many_agents_in_one_environment_stand_below_one_another(
     assert ["multi-c51", "4.25"] in lines
 
 
-def test_folders_that_hold_no_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_folders_without_runs_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert refused(capsys, str(tmp_path)) == (
         f"{tmp_path} holds no runs: a run is a folder with config.json and metrics.jsonl, as multihorizon train makes"
     )
@@ -75,7 +73,7 @@ def test_folders_that_hold_no_runs(capsys: pytest.CaptureFixture[str], tmp_path:
     assert "has finished an iteration" in refused(capsys, str(tmp_path))
 
 
-def test_a_description_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_invalid_experiment_json_is_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for content in ("{", "[]", "{}", '{"runs": [1]}', '{"runs": [{"label": "a"}]}'):
         (tmp_path / "experiment.json").write_text(content)
         assert str(tmp_path / "experiment.json") in refused(capsys, str(tmp_path))
@@ -85,7 +83,7 @@ def test_a_description_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path
     assert "does not describe a sweep" in refused(capsys, str(tmp_path))
 
 
-def test_different_protocols(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_different_protocols_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write_run(tmp_path / "a", "dqn", "foraging", [[1]])
     write_run(tmp_path / "b", "rainbow", "foraging", [[1]], agent__clip_rewards=False)
     said = refused(capsys, str(tmp_path))
@@ -93,7 +91,7 @@ def test_different_protocols(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert not (tmp_path / "report").exists()
 
 
-def test_what_is_not_dopamines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_invalid_dopamine_files_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1]])
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad").mkdir()
@@ -104,12 +102,12 @@ def test_what_is_not_dopamines(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     (tmp_path / "text.npz").write_text("no")
     for name in ("nowhere", "empty", "bad", "before", "other.npz", "text.npz"):
         assert str(tmp_path / name) in refused(capsys, str(tmp_path), "--dopamine", str(tmp_path / name))
-    assert "one of them" in refused(capsys)
-    assert "one of them" in refused(capsys, str(tmp_path), "--paper")
-    assert "not with --paper" in refused(capsys, "--paper", "--dopamine", "x")
+    assert "give either a folder of runs, or --paper" in refused(capsys)
+    assert "give either a folder of runs, or --paper" in refused(capsys, str(tmp_path), "--paper")
+    assert "cannot be combined with --paper" in refused(capsys, "--paper", "--dopamine", "x")
 
 
-def test_jax_is_not_needed() -> None:
+def test_report_does_not_import_jax() -> None:
     script = (
         "import sys, multihorizon.cli.report, multihorizon.reports.page, multihorizon.reports.data\n"
         "assert not {'jax', 'equinox', 'optax', 'ale_py'} & set(sys.modules)"
@@ -118,7 +116,7 @@ def test_jax_is_not_needed() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_terminal_shows_names_as_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_terminal_shows_names_literally(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write_run(tmp_path / "a", "[/red][bold]a", "foraging", [[1.0]])
     assert main(["report", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["page"]

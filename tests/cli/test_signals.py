@@ -25,7 +25,7 @@ def started(out: Path) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_first_signal_writes_a_checkpoint_and_says_where_to_resume(
+def test_first_signal_writes_a_checkpoint_and_says_how_to_resume(
     number: signal.Signals, status: int, tmp_path: Path
 ) -> None:
     process = started(tmp_path / "run")
@@ -41,7 +41,7 @@ def test_the_first_signal_writes_a_checkpoint_and_says_where_to_resume(
     assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
 
 
-def test_a_signal_whose_exception_was_swallowed_stops_long_work_all_the_same() -> None:
+def test_signal_stops_work_even_if_its_exception_was_swallowed() -> None:
     with interrupts.handled(raise_again=False):
         interrupts.check()
         try:
@@ -55,7 +55,7 @@ def test_a_signal_whose_exception_was_swallowed_stops_long_work_all_the_same() -
     interrupts.check()
 
 
-def test_deferred_signals_wait_until_they_are_asked_for() -> None:
+def test_deferred_signals_wait_for_a_check() -> None:
     with interrupts.handled(raise_again=False), interrupts.deferred():
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.05)  # nothing is raised here
@@ -63,7 +63,7 @@ def test_deferred_signals_wait_until_they_are_asked_for() -> None:
             interrupts.check()
 
 
-def test_handlers_of_the_callers_own_are_left_alone() -> None:
+def test_callers_handlers_are_kept() -> None:
     received = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
     try:

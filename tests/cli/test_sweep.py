@@ -1,4 +1,4 @@
-"""multihorizon sweep as a person and as a machine use it; what it trains is in tests/experiments."""
+"""The command multihorizon sweep. Tests of training are in tests/experiments."""
 
 import json
 import subprocess
@@ -26,8 +26,8 @@ from multihorizon.runs.configuration import plain
         ("sweep hazard --only raimbow", "unknown agent or environment 'raimbow' (did you mean 'rainbow'?)"),
         ("sweep hazard --checkpoint-minutes -1", "--checkpoint-minutes must be 0 or more"),
         ("sweep hazard --device tpu", "unknown device 'tpu'"),
-        ("sweep hazard --gpu-share 0.5", "--gpu-share means nothing without --ray"),
-        ("sweep hazard --cpus 2", "--cpus means nothing without --ray"),
+        ("sweep hazard --gpu-share 0.5", "--gpu-share needs --ray"),
+        ("sweep hazard --cpus 2", "--cpus needs --ray"),
         ("sweep hazard --dry-runs", "unknown option of sweep '--dry-runs' (did you mean '--dry-run'?)"),
         ("sweep nowhere.py", "nowhere.py: No such file"),
         ("sweep hazard --ray 127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
@@ -38,7 +38,7 @@ from multihorizon.runs.configuration import plain
         ("sweep hazard --ray a.b.invalid:6379", "no Ray cluster answers at a.b.invalid:6379"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(
+def test_invalid_input_gives_one_line_and_status_2(
     line: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -49,7 +49,7 @@ def test_bad_input_is_one_line_and_status_2(
     assert "\n" not in said
 
 
-def test_without_ray_it_says_what_to_install(
+def test_missing_ray_is_reported(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,7 @@ def test_without_ray_it_says_what_to_install(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_is_one_experiments(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_folder_belongs_to_one_experiment(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     def refused(line: str) -> str:
         assert main(["sweep", *line.split(), "--out", str(tmp_path), "--dry-run"]) == 2
         said = capsys.readouterr().err.strip()
@@ -67,7 +67,7 @@ def test_a_folder_is_one_experiments(capsys: pytest.CaptureFixture[str], tmp_pat
         return said
 
     (tmp_path / "letter.txt").touch()
-    assert "holds other files, as letter.txt, and no experiment" in refused("hazard")
+    assert "holds other files, such as letter.txt, not an experiment" in refused("hazard")
     (tmp_path / "experiment.json").write_text("{")
     assert "experiment.json cannot be read" in refused("hazard")
     (tmp_path / "experiment.json").write_text(json.dumps(experiment("hazard").description()))
@@ -76,7 +76,9 @@ def test_a_folder_is_one_experiments(capsys: pytest.CaptureFixture[str], tmp_pat
     begun = tmp_path / "foraging-hazard/rainbow"
     begun.mkdir(parents=True)
     (begun / "config.json").write_text(json.dumps(plain(experiment("hazard").runs[0].configuration())))
-    assert "foraging-hazard/rainbow, begun otherwise: seeds is 10, not 2; give" in refused("hazard --seeds 2")
+    assert "foraging-hazard/rainbow, which was started with other options: seeds is 10, not 2; give" in refused(
+        "hazard --seeds 2"
+    )
     capsys.readouterr()
     assert main(["sweep", "hazard", "--out", str(tmp_path), "--dry-run"]) == 0
     (tmp_path / "experiment.json").write_text('{"name": "hazard"}')
@@ -97,21 +99,21 @@ OWN = {
     "agent=preset('dqn'), settings={'nstep': 2}": "unknown setting of dqn 'nstep' (did you mean 'n_steps'?)",
     "agent=preset('dqn'), seeds='3'": "seeds must be a whole number of at least 1, got '3'",
     "agent=preset('dqn'), steps='3'": "steps must be a whole number of at least 0, got '3'",
-    "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, as discount.exponential(0.99) or",
+    "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, such as discount.exponential(0.99)",
     "agent=preset('dqn'), wanted=lambda t: 1.0": "wanted of dqn must be None or a Discount",
     "agent=preset('dqn'), wanted=discount.from_function(lambda t: 1 / (1 - t))": "failed with ZeroDivisionError",
-    "agent='dqn'": "the agent of a run must be an AgentConfig, as preset('dqn') is, got 'dqn'",
-    "agent=replace(preset('dqn'), name='')": "an agent's name must hold a letter or digit",
+    "agent='dqn'": "the agent of a run must be an AgentConfig, such as mh.agent('dqn'), got 'dqn'",
+    "agent=replace(preset('dqn'), name='')": "an agent's name must contain a letter or digit",
 }
 PANELS = {
-    "('dqn',)": "two labels each, (baseline, challenger), got ('dqn',)",
-    "'dqn'": "two labels each",
+    "('dqn',)": "two labels (baseline, challenger), got ('dqn',)",
+    "'dqn'": "two labels (baseline, challenger)",
     "3": "failed",
 }
 
 
-def test_a_file_of_ones_own_fails_in_one_line(tmp_path: Path) -> None:
-    """In a process of its own, where no types are checked but by us."""
+def test_errors_in_custom_experiments_are_one_line(tmp_path: Path) -> None:
+    """Runs in its own process, without the type checker of the tests."""
     made = {
         f"Experiment('own', '', '', [ExperimentRun(environment='foraging', {run})])": words
         for run, words in OWN.items()
@@ -131,7 +133,7 @@ def test_a_file_of_ones_own_fails_in_one_line(tmp_path: Path) -> None:
         assert "InputError" not in said
 
 
-def test_a_dry_run_tells_time_and_disk(
+def test_dry_run_shows_time_and_disk(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -150,7 +152,7 @@ def test_a_dry_run_tells_time_and_disk(
     assert not list(tmp_path.iterdir())
 
 
-def test_estimates_follow_what_is_left(tmp_path: Path) -> None:
+def test_estimates_cover_the_remaining_work(tmp_path: Path) -> None:
     atari = plan(experiment("auxiliary"), tmp_path, 5.0)[1]
     size = Sizes().of(atari.configuration)
     assert size.replay == pytest.approx(3 * 7.1e9, rel=0.02)  # docs/guides/atari.md
@@ -167,7 +169,7 @@ def test_estimates_follow_what_is_left(tmp_path: Path) -> None:
         assert "" in rates  # for every environment there is a rate
 
 
-def test_sizes_are_each_environments_own(tmp_path: Path) -> None:
+def test_sizes_depend_on_the_environment(tmp_path: Path) -> None:
     sizes = Sizes()
     games = {one.run.environment: one.configuration for one in plan(experiment("minatar"), tmp_path, 5.0)}
     replays = {name.partition("/")[2]: sizes.of(one).replay for name, one in games.items()}
@@ -176,7 +178,7 @@ def test_sizes_are_each_environments_own(tmp_path: Path) -> None:
     assert replays["space_invaders"] - replays["breakout"] == pytest.approx(2 * bytes_of_a_channel, rel=0.01)
 
 
-def test_names_are_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_are_never_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     name = "multi-rainbow-" * 10
     shown = table("runs", ["environment", "agent"], [["foraging", name]])
     show(shown)

@@ -1,4 +1,4 @@
-"""The commands that train, as a person and as a machine use them."""
+"""The commands that train."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from edit_json import replace_in
 from multihorizon.cli import games, main
 
 
-def test_agents_are_listed_with_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_agents_are_listed_with_their_differences(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["agents"]) == 0
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert "*" not in rows["dqn"]
@@ -26,12 +26,12 @@ def test_agents_are_listed_with_what_differs(capsys: pytest.CaptureFixture[str])
     assert len(listed["hyper-c51"]["horizons"]["gammas"]) == 10
 
 
-def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_train_writes_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     settings = "--evaluation-envs 1 --set n_steps=2 --set epsilon.final=0.2"
     line = f"train multi-dqn --env foraging --steps 3000 --training-steps 300 --seeds 2 {settings} --out {tmp_path}/a"
     assert main(line.split()) == 0
     shown = capsys.readouterr()
-    assert "MB of it replay" in " ".join(shown.out.split())
+    assert "MB is replay" in " ".join(shown.out.split())
     assert "3,000 of 3,000 steps" in shown.err
     configuration = json.loads((tmp_path / "a/config.json").read_text())
     assert (configuration["agent"]["n_steps"], configuration["agent"]["epsilon"]["final"]) == (2, 0.2)
@@ -117,8 +117,8 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbow --env foraging --checkpoint-minutes inf", "--checkpoint-minutes must be 0 or more"),
         ("train rainbow --env foraging --seed 2147483647 --seeds 2", "the last seed must be at most"),
         ("train multi-dqn --env foraging --set acting=0.5", "there is no head with γ = 0.5"),
-        ("train rainbow --env foraging --steps 1.5", "'1.5' is no whole number"),
-        ("train rainbow --env foraging --steps 1e999", "'1e999' is no whole number"),
+        ("train rainbow --env foraging --steps 1.5", "'1.5' is not a whole number"),
+        ("train rainbow --env foraging --steps 1e999", "'1e999' is not a whole number"),
         ("train rainbow --env foraging --set replay_capacity=35", "use 36 or more"),
         ("train rainbow --env foraging --set replay_capacity=10000000000000", "are free; use fewer"),
         ("train rainbow --env atari/Pongg", "(did you mean 'Pong'?); multihorizon games lists all 60"),
@@ -128,7 +128,7 @@ def test_train_leaves_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("foraging --seed -1", "--seed must be a whole number"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(
+def test_invalid_input_gives_one_line_and_status_2(
     line: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -142,14 +142,18 @@ def test_bad_input_is_one_line_and_status_2(
 @pytest.mark.parametrize(
     ("problem", "status", "said"),
     [
-        (jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory\n at somewhere"), 2, "too little memory"),
-        (MemoryError(), 2, "more memory than there is"),
+        (
+            jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory\n at somewhere"),
+            2,
+            "the device is out of memory",
+        ),
+        (MemoryError(), 2, "not enough memory"),
         (OSError(28, "No space left on device", "metrics.jsonl"), 2, "metrics.jsonl: No space left on device"),
         (KeyboardInterrupt("resume goes on"), 130, "multihorizon: interrupted: resume goes on"),
         (KeyboardInterrupt(), 130, "multihorizon: interrupted"),
     ],
 )
-def test_what_a_machine_or_a_person_stops_is_one_line(
+def test_memory_errors_and_interrupts_give_one_line(
     problem: BaseException, status: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(options: Any) -> None:
@@ -162,7 +166,7 @@ def test_what_a_machine_or_a_person_stops_is_one_line(
     assert "\n" not in told
 
 
-def test_our_own_faults_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bugs_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(options: Any) -> None:
         raise jax.errors.JaxRuntimeError("INTERNAL: no idea")
 
@@ -171,7 +175,7 @@ def test_our_own_faults_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         main(["games"])
 
 
-def test_horizons_of_ones_own_come_from_discount(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_custom_horizons_are_read_from_discount_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert (
         main(f"discount --discount none --grid minimax --heads 2 --gamma-cap 0.9 --out {tmp_path}/wanted".split()) == 0
     )
@@ -193,7 +197,7 @@ def test_games_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.split()) == 60
 
 
-def test_an_episode_can_be_watched(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_watch_writes_a_video(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     line = f"train hyper-dqn --env foraging --steps 2400 --seeds 2 --out {tmp_path}/run"
     assert main(line.split()) == 0
     for name in ("episode.mp4", "episode.gif"):
@@ -207,7 +211,7 @@ def test_an_episode_can_be_watched(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 def test_atari_trains_from_the_command_line(tmp_path: Path) -> None:
-    """The whole way at a small size: two iterations in Pong, and their records."""
+    """Trains two iterations in Pong and checks the records."""
     settings = "--set warm_up_steps=240 --set replay_capacity=2000 --set batch=4 --seeds 2 --envs 2"
     steps = "--steps 400 --training-steps 200 --evaluation-steps 0"
     line = f"train multi-rainbow --env atari/Pong {steps} {settings} --checkpoint-minutes 0 --out {tmp_path}/run"

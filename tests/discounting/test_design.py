@@ -23,14 +23,14 @@ def test_two_heads_are_as_good_as_a_brute_force_search() -> None:
     assert design.worst.max_error == design.max_error
 
 
-def test_a_family_of_one_kind_is_served_as_its_own_grid() -> None:
+def test_family_of_equal_discounts_matches_its_minimax_grid() -> None:
     wanted = discount.hyperbolic(0.1)
     design = design_horizons([wanted, wanted], 3, gamma_max=0.999, t_max=200)
     alone = minimax_grid(wanted, 3, gamma_max=0.999, t_max=200).fit(wanted, 200).max_error
     assert design.max_error == pytest.approx(alone, rel=0.02)
 
 
-def test_a_range_of_k_and_what_more_would_buy() -> None:
+def test_range_of_k_and_improvements() -> None:
     design = design_horizons((0.01, 1.0), 3, gamma_max=0.98, t_max=100)
     assert [fit.target.label for fit in design.fits][:: len(design.fits) - 1] == [
         "hyperbolic(k=0.01)",
@@ -50,7 +50,7 @@ def test_a_range_of_k_and_what_more_would_buy() -> None:
         assert words in report
 
 
-def test_a_family_may_be_priors_and_functions() -> None:
+def test_family_accepts_priors_and_functions() -> None:
     design = design_horizons([hazard.Gamma(0.1, 2.0), lambda t: 3 * 0.9**t], 3, gamma_max=0.99, t_max=60)
     assert design.max_error < 0.01
     assert design.fits[1].horizons.discount(0) == pytest.approx(3, rel=0.01)
@@ -68,6 +68,6 @@ def test_a_family_may_be_priors_and_functions() -> None:
         (lambda: design_horizons([lambda t: 1.0 if t != 2 else 0.5] * 2, 3), "must not rise"),
     ],
 )
-def test_bad_input_is_said_in_words(make: Callable[[], object], words: str) -> None:
+def test_invalid_input_is_rejected_with_a_message(make: Callable[[], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()

@@ -11,7 +11,7 @@ from multihorizon.discounting.hazard import Gamma, Samples
 T = np.array([0.0, 1.0, 2.0, 10.0, 365.0])
 
 
-def test_each_is_its_formula() -> None:
+def test_discounts_match_their_formulas() -> None:
     np.testing.assert_allclose(discount.exponential(0.9)(T), 0.9**T)
     np.testing.assert_allclose(discount.hyperbolic(0.05)(T), 1 / (1 + 0.05 * T))
     np.testing.assert_allclose(discount.generalised_hyperbolic(0.05, 2.5)(T), (1 + 0.05 * T) ** -2.5)
@@ -21,12 +21,12 @@ def test_each_is_its_formula() -> None:
     assert discount.exponential(0.0)(T).tolist() == [1, 0, 0, 0, 0]
 
 
-def test_from_a_prior_is_its_survival() -> None:
+def test_discount_from_a_prior_is_its_survival() -> None:
     for prior in (Gamma(0.1, 0.5), Samples([0.1, 0.2])):
         np.testing.assert_array_equal(discount.from_prior(prior)(T), prior.survival(T))
 
 
-def test_from_a_function_takes_scalars_and_arrays() -> None:
+def test_discount_from_a_function_takes_scalars_and_arrays() -> None:
     d = discount.from_function(lambda t: 1.0 if t < 3 else 0.5)
     assert d(2) == 1.0
     assert d([1, 2, 3]).tolist() == [1, 1, 0.5]
@@ -39,7 +39,7 @@ def test_repr_is_plain() -> None:
 
 
 @given(st.sampled_from(["exponential", "quasi", "uniform", "hyperbolic"]), st.integers(0, 2000))
-def test_no_discount_is_slower_than_it_says(name: str, t: int) -> None:
+def test_discounts_respect_their_exponential_bound(name: str, t: int) -> None:
     d = {
         "exponential": discount.exponential(0.97),
         "quasi": discount.quasi_hyperbolic(0.7, 0.98),
@@ -64,6 +64,6 @@ def test_no_discount_is_slower_than_it_says(name: str, t: int) -> None:
         (lambda: discount.from_function(lambda t: discount.none()), "at t = 0 it returns a Discount"),
     ],
 )
-def test_bad_input_is_said_in_words(make: object, words: str) -> None:
+def test_invalid_input_is_rejected_with_a_message(make: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()  # type: ignore[operator]

@@ -1,11 +1,11 @@
-"""Reports on grids: their error, what limits them, and the grids beside them."""
+"""Reports on grids: their error, what limits them, and other grids."""
 
 import pytest
 
 import multihorizon as mh
 
 
-def test_a_grid_that_its_cap_limits() -> None:
+def test_grid_limited_by_its_cap() -> None:
     report = mh.report_grid(mh.discount.hyperbolic(0.01), "minimax")
     assert len(report.horizons) == 10
     assert report.fit == report.horizons.fit(report.discount, 1000)
@@ -17,7 +17,7 @@ def test_a_grid_that_its_cap_limits() -> None:
     assert set(report.others) == {"minimax, 3 heads, γ ≤ 0.99", "minimax, 3 heads, γ ≤ 0.999", "gauss, 3 heads, no cap"}
 
 
-def test_a_prior_is_as_good_as_its_discount() -> None:
+def test_prior_is_accepted_instead_of_its_discount() -> None:
     by_prior = mh.report_grid(mh.hazard.Exponential(0.01), "gauss", 4, compare=False)
     assert by_prior.fit == mh.report_grid(mh.discount.hyperbolic(0.01), "gauss", 4, compare=False).fit
     assert by_prior.limit is None

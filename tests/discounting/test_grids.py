@@ -45,7 +45,7 @@ def test_defaults() -> None:
     assert gauss_grid(wanted, 10).gammas.max() > 0.999
 
 
-def test_a_discount_without_a_prior_is_for_minimax() -> None:
+def test_discount_without_a_prior_needs_the_minimax_grid() -> None:
     def halves(t: float) -> float:
         return 0.5**t
 
@@ -57,7 +57,7 @@ def test_a_discount_without_a_prior_is_for_minimax() -> None:
 
 
 def test_a_constant_weighting_is_a_riemann_sum_of_ones() -> None:
-    """k = 1: w(γ) = 1 everywhere, so the two integrals are one."""
+    """With k = 1, w(γ) = 1 everywhere, so the two integrals are the same."""
     assert hazard.Exponential(1.0).weighting([0.0, 1e-300, 0.5]) == pytest.approx([1, 1, 1], rel=1e-12)
     laplace = paper_grid(hazard.Exponential(1.0), 6, form=mh.Form.LAPLACE)
     power = paper_grid(hazard.Exponential(1.0), 6)
@@ -98,7 +98,7 @@ def test_weighting_at_gamma_zero_is_its_limit(prior: hazard.Prior, limit: float)
 
 
 @pytest.mark.parametrize("k", [3.2e-4, 4e-4, 2.9e-4])
-def test_a_paper_grid_that_would_collapse_is_refused(k: float) -> None:
+def test_collapsing_paper_grid_is_rejected(k: float) -> None:
     with pytest.raises(InputError, match=r"at least 1e-09 below it; .* use gauss or minimax"):
         paper_grid(hazard.Exponential(k), 10, gamma_max=0.9887)
     kept = paper_grid(hazard.Exponential(5.6e-4), 10, gamma_max=0.9887)
@@ -121,8 +121,8 @@ for grid in (paper_grid, gauss_grid, minimax_grid):
 """
 
 
-def test_any_other_source_is_refused_in_one_line() -> None:
-    """In a process of its own: here the checker of types would refuse it first."""
+def test_invalid_source_is_rejected_in_one_line() -> None:
+    """Runs in its own process, because the type checker of the tests would reject it first."""
     done = subprocess.run([sys.executable, "-c", WRONG], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert len(lines) == 3 * 8 - 1

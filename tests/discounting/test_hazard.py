@@ -174,7 +174,7 @@ def test_gamma_gives_the_generalised_hyperbola(k: float, a: float) -> None:
     np.testing.assert_allclose(Gamma(k, 1.0).quantile([0.1, 0.9]), Exponential(k).quantile([0.1, 0.9]))
 
 
-def test_certain_death_leaves_only_now() -> None:
+def test_infinite_hazard_counts_only_the_present() -> None:
     assert Dirac(math.inf).survival([0.0, 1.0, 5.0]).tolist() == [1, 0, 0]
     mixed = Mixture([Dirac(math.inf), Dirac(0.5)], [0.25, 0.75])
     np.testing.assert_allclose(mixed.survival([0.0, 1.0, 2.0]), [1, 0.75 * math.exp(-0.5), 0.75 * math.exp(-1)])
@@ -188,7 +188,7 @@ def test_quantiles_reach_the_ends_of_the_support() -> None:
     assert Samples([0.3, 0.1]).quantile([0.0, 1.0]).tolist() == [0.1, 0.3]
 
 
-def test_priors_are_named_in_few_words() -> None:
+def test_prior_reprs_are_short() -> None:
     assert str(Samples(np.linspace(0, 1, 500))) == "Samples(500 hazards with mean 0.5)"
     assert str(Mixture([Exponential(0.1), Dirac(0.2)], [0.25, 0.75])) == "0.25 Exponential(k=0.1) + 0.75 Dirac(k=0.2)"
 
@@ -204,12 +204,12 @@ def test_priors_are_named_in_few_words() -> None:
         (Mixture([Dirac(np.float64(0.2))], np.array([1.0])), "1 Dirac(k=0.2)"),
     ],
 )
-def test_priors_show_plain_numbers(prior: hazard.Prior, shown: str) -> None:
+def test_prior_reprs_show_plain_numbers(prior: hazard.Prior, shown: str) -> None:
     assert repr(prior) == shown
 
 
 @pytest.mark.parametrize("k", [1e-320, 1e200, 1.7e308])
-def test_survival_is_known_for_hazards_of_any_scale(k: float) -> None:
+def test_survival_is_accurate_for_hazards_of_any_scale(k: float) -> None:
     t = np.array([0.0, 1, 7, 1e300])
     exact = [-np.logaddexp(0, math.log(k) + math.log(x)) if x else 0 for x in t]  # -ln(1 + kt)
     np.testing.assert_allclose(Exponential(k).log_survival(t), exact, rtol=1e-9, atol=1e-300)
@@ -227,7 +227,7 @@ def test_samples_are_a_mixture_of_diracs() -> None:
     np.testing.assert_allclose(Samples(observed, weights).quantile([0.29, 0.31, 0.9]), [0.1, 0.3, 0.5])
 
 
-def test_many_samples_and_times_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+def test_many_samples_and_times_are_summed_in_chunks(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     observed = Samples(rng.exponential(size=300))
     t = np.arange(500.0)
     at_once = observed.log_survival(t), observed.hazard_rate(t)
@@ -266,6 +266,6 @@ def test_survival_of_long_times_does_not_underflow() -> None:
         (lambda: Exponential(1.0).weighting(1.5), r"gamma must lie in \[0, 1\]"),
     ],
 )
-def test_bad_input_is_said_in_words(make: object, words: str) -> None:
+def test_invalid_input_is_rejected_with_a_message(make: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()  # type: ignore[operator]

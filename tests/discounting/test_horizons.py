@@ -1,4 +1,4 @@
-"""The paper's grid to its published digits, quadrature, and what horizons say of themselves."""
+"""The paper's grid to its published digits, quadrature, and the properties of horizons."""
 
 import math
 
@@ -22,7 +22,7 @@ def _paper_grid_by_hand(k: float, n: int, gamma_max: float) -> tuple[list[float]
 
 
 @pytest.mark.parametrize(("k", "n", "gamma_max"), [(0.05, 100, 0.999), (0.01, 10, 0.99), (0.2, 7, 0.9), (2.0, 5, 0.9)])
-def test_paper_grid_is_the_authors_recipe(k: float, n: int, gamma_max: float) -> None:
+def test_paper_grid_matches_the_authors_code(k: float, n: int, gamma_max: float) -> None:
     gammas, weights = _paper_grid_by_hand(k, n, gamma_max)
     ours = paper_grid(Exponential(k), n, gamma_max=gamma_max)
     np.testing.assert_allclose(ours.gammas, gammas, atol=1e-13)
@@ -78,7 +78,7 @@ def test_gauss_on_the_exponential_prior_is_gauss_legendre(k: float, n: int) -> N
     np.testing.assert_allclose(grid.weights, w / 2, rtol=1e-12)
 
 
-def test_gauss_reaches_its_figures() -> None:
+def test_gauss_errors_match_known_values() -> None:
     assert gauss_grid(ATARI, 3).fit(ATARI, 100).max_error == pytest.approx(0.004, abs=5e-4)
     assert gauss_grid(ATARI, 3).fit(ATARI, 1000).max_error == pytest.approx(0.006, abs=5e-4)
     assert gauss_grid(ATARI, 3).gammas[-1] == pytest.approx(0.99880, abs=5e-6)
@@ -90,7 +90,7 @@ def test_gauss_reaches_its_figures() -> None:
     "prior",
     [Gamma(0.1, 2.0), Uniform(0.2), Uniform(0.2, 0.1), Mixture([Exponential(0.1), Uniform(0.01)], [0.3, 0.7])],
 )
-def test_grids_serve_any_prior(prior: hazard.Prior) -> None:
+def test_grids_accept_any_prior(prior: hazard.Prior) -> None:
     wanted = discount.from_prior(prior)
     assert gauss_grid(prior, 30).fit(wanted, 300).max_error < 3e-3
     if prior.support[0] == 0:
@@ -98,7 +98,7 @@ def test_grids_serve_any_prior(prior: hazard.Prior) -> None:
         assert paper_grid(prior, 1000, gamma_max=0.9999, form=Form.LAPLACE).fit(wanted, 300).max_error < 0.05
 
 
-def test_heads_that_coincide_become_one() -> None:
+def test_equal_heads_are_merged() -> None:
     grid = gauss_grid(Dirac(0.1), 8)
     np.testing.assert_allclose(grid.gammas, [math.exp(-0.1)])
     np.testing.assert_allclose(grid.weights, [1.0])
@@ -108,7 +108,7 @@ def test_heads_that_coincide_become_one() -> None:
     assert capped.weights.sum() == pytest.approx(1)
 
 
-def test_point_masses_are_their_own_quadrature() -> None:
+def test_point_masses_are_reproduced_exactly() -> None:
     quasi = discount.quasi_hyperbolic(0.7, 0.99)
     assert gauss_grid(quasi, 2).fit(quasi, 1000).max_error < 1e-12
 
@@ -119,7 +119,7 @@ def test_one_head_of_the_papers_grid_is_gamma_max() -> None:
     assert grid.weights.tolist() == [1.0]
 
 
-def test_horizons_say_what_they_add_up_to() -> None:
+def test_horizons_report_their_discount() -> None:
     horizons = Horizons(np.array([0.0, 0.5, 0.9]), np.array([0.2, 0.3, 0.5]))
     assert horizons.discount(0) == pytest.approx(1.0)
     assert horizons.discount(2) == pytest.approx(0.3 * 0.25 + 0.5 * 0.81)
@@ -131,7 +131,7 @@ def test_horizons_say_what_they_add_up_to() -> None:
     assert single(0.9).fit(discount.exponential(0.9), 1000).max_error < 1e-12
 
 
-def test_horizons_cannot_be_changed() -> None:
+def test_horizons_are_immutable() -> None:
     given_array = np.array([0.5])
     horizons = Horizons(given_array, np.ones(1))
     given_array[0] = 0.7
@@ -149,7 +149,7 @@ def test_horizons_are_equal_by_value() -> None:
     assert a != "horizons"
 
 
-def test_horizons_are_shown_as_plain_numbers() -> None:
+def test_horizons_repr_shows_plain_numbers() -> None:
     assert repr(single(0.99)) == "Horizons(gammas=[0.99], weights=[1])"
     two = Horizons(np.array([0.5, 0.98917231]), np.array([1 / 3, 2 / 3]))
     assert repr(two) == "Horizons(gammas=[0.5, 0.989172], weights=[0.333333, 0.666667])"
@@ -173,6 +173,6 @@ def test_horizons_are_shown_as_plain_numbers() -> None:
         (lambda: single(0.9).fit(ATARI, 0), "t_max must be a whole number of at least 1"),
     ],
 )
-def test_bad_input_is_said_in_words(make: object, words: str) -> None:
+def test_invalid_input_is_rejected_with_a_message(make: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()  # type: ignore[operator]

@@ -20,7 +20,7 @@ OTHERS = [
 
 
 def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int, columns: int = 1200) -> float:
-    """A linear program over a dense dictionary of γ's. Its grid is finite, so it is a hair above the true bound."""
+    """Solves a linear program over a dense set of γ's, whose result is slightly above the true bound."""
     t = np.arange(t_max + 1)
     terms = np.exp(-np.outer(t, np.geomspace(-np.log(cap), 40, columns)))
     d, ceiling = np.asarray(wanted(t)), -np.ones((len(t), 1))
@@ -70,7 +70,7 @@ def test_two_heads_are_as_good_as_a_brute_force_search(wanted: Discount) -> None
 
 
 def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
-    """How often in turn the error reaches plus and minus its largest size: the sign of a best approximation."""
+    """Counts how often the error alternates between plus and minus its maximum, as it does in a best approximation."""
     t = np.arange(t_max + 1)
     error = grid.discount(t) - wanted(t)
     peaks = np.sign(error[np.abs(error) > 0.98 * np.abs(error).max()])
@@ -79,12 +79,12 @@ def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
 
 @pytest.mark.parametrize("wanted", [ATARI, *OTHERS[:3]], ids=repr)
 @pytest.mark.parametrize("heads", [1, 2, 3, 4])
-def test_the_error_alternates_as_often_as_chebyshev_asks(wanted: Discount, heads: int) -> None:
+def test_error_equioscillates(wanted: Discount, heads: int) -> None:
     grid = minimax_grid(wanted, heads, gamma_max=0.99999, t_max=400)
     assert _alternations(grid, wanted, 400) >= 2 * heads + 1
 
 
-def test_more_heads_and_larger_caps_never_do_worse() -> None:
+def test_more_heads_and_larger_caps_never_increase_the_error() -> None:
     by_heads = [minimax_grid(ATARI, n, gamma_max=0.9995, t_max=500).fit(ATARI, 500).max_error for n in range(1, 7)]
     assert all(b <= a * (1 + 1e-9) for a, b in pairwise(by_heads))
     by_cap = [
@@ -95,7 +95,7 @@ def test_more_heads_and_larger_caps_never_do_worse() -> None:
 
 
 @pytest.mark.parametrize(("heads", "cap"), [(1, 0.5), (3, 0.9), (10, 0.99), (5, 0.9999)])
-def test_heads_caps_and_signs_are_kept(heads: int, cap: float) -> None:
+def test_number_of_heads_cap_and_signs_are_respected(heads: int, cap: float) -> None:
     grid = minimax_grid(ATARI, heads, gamma_max=cap, t_max=200)
     assert len(grid) == heads
     assert len(np.unique(grid.gammas)) == heads
@@ -103,12 +103,12 @@ def test_heads_caps_and_signs_are_kept(heads: int, cap: float) -> None:
     assert np.all(grid.weights >= 0)
 
 
-def test_what_horizons_can_hold_is_found_exactly() -> None:
+def test_sums_of_exponentials_are_recovered_exactly() -> None:
     for wanted, heads in [(discount.exponential(0.9), 1), (discount.quasi_hyperbolic(0.7, 0.95), 2)]:
         assert minimax_grid(wanted, heads, gamma_max=0.99, t_max=100).fit(wanted, 100).max_error < 1e-6
 
 
-def test_a_plain_function_and_a_long_range() -> None:
+def test_plain_function_over_a_long_range() -> None:
     wanted = discount.from_function(lambda t: float(np.exp(-np.sqrt(t) / 20)))
     assert minimax_grid(wanted, 5, gamma_max=0.9999, t_max=5000).fit(wanted, 5000).max_error < 0.005
 
@@ -117,6 +117,6 @@ def test_a_plain_function_and_a_long_range() -> None:
     ("heads", "cap", "t_max", "words"),
     [(0, 0.99, 9, "heads must"), (3, 1.0, 9, "gamma_max must"), (3, 0.99, 0, "t_max must"), (3, -0.1, 9, "gamma_max")],
 )
-def test_bad_input_is_said_in_words(heads: int, cap: float, t_max: int, words: str) -> None:
+def test_invalid_input_is_rejected_with_a_message(heads: int, cap: float, t_max: int, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         minimax_grid(ATARI, heads, gamma_max=cap, t_max=t_max)

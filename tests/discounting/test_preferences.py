@@ -7,7 +7,7 @@ from multihorizon.discounting.preferences import Offer
 
 
 @given(st.floats(0.11, 5))
-def test_hyperbolic_preferences_reverse_where_algebra_says(k: float) -> None:
+def test_hyperbolic_preferences_reverse_at_the_analytic_wait(k: float) -> None:
     # 1 / (1 + kT) = 1.1 / (1 + k(T + 1))  at  T = 10 - 1/k
     assert Offer().taken(discount.hyperbolic(k), 0) == "sooner"
     assert Offer().taken(discount.hyperbolic(k), 365) == "later"
@@ -20,18 +20,18 @@ def test_exponential_preferences_never_reverse(gamma: float) -> None:
     assert Offer().taken(discount.exponential(gamma), 0) == Offer().taken(discount.exponential(gamma), 365)
 
 
-def test_the_quasi_hyperbolic_reverses_at_once() -> None:
+def test_quasi_hyperbolic_preferences_reverse_at_once() -> None:
     d = discount.quasi_hyperbolic(0.7, 0.99)
     assert Offer().taken(d, 0) == "sooner"
     assert Offer().taken(d, 1) == "later"
     assert Offer().reversal(d, 100) == pytest.approx(0, abs=1e-9)
 
 
-def test_equal_worth_is_said() -> None:
+def test_equal_values_are_reported() -> None:
     assert Offer(1.0, 1.25, 1.0).taken(discount.exponential(0.8), 0) == "either"
 
 
-def test_rewards_that_are_worth_nothing_are_worth_the_same() -> None:
+def test_worthless_rewards_are_equal() -> None:
     assert Offer().taken(discount.exponential(0.0), 5) == "either"
     assert Offer().taken(discount.from_function(lambda t: 1.0 if t < 3 else 0.0), 2) == "sooner"
     assert Offer().reversal(discount.exponential(0.0), 10) is None
@@ -43,7 +43,7 @@ def test_extreme_values_are_compared() -> None:
     assert Offer(sooner=1e308, later=1e-308).taken(discount.none(), 0) == "sooner"
 
 
-def test_bad_input_is_said_in_words() -> None:
+def test_invalid_input_is_rejected_with_a_message() -> None:
     with pytest.raises(ValueError, match="sooner must be a positive number"):
         Offer(sooner=0.0)
     with pytest.raises(ValueError, match="a time must be at least 0"):

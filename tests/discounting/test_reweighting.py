@@ -17,7 +17,7 @@ HEADS = Horizons(np.array([0.0, 0.5, 0.9, 0.97, 0.99]), np.full(5, 0.2))
 
 @settings(max_examples=20)
 @given(st.lists(st.floats(0, 1), min_size=5, max_size=5), st.sampled_from(list(FitMethod)))
-def test_what_the_heads_hold_is_found_exactly(weights: list[float], method: FitMethod) -> None:
+def test_expressible_discounts_are_recovered_exactly(weights: list[float], method: FitMethod) -> None:
     if sum(weights) < 1e-3:
         return
     held = Horizons(HEADS.gammas, np.array(weights))
@@ -27,7 +27,7 @@ def test_what_the_heads_hold_is_found_exactly(weights: list[float], method: FitM
     np.testing.assert_allclose(found.horizons.discount(np.arange(300)), held.discount(np.arange(300)), atol=1e-6)
 
 
-def test_minimax_weights_of_a_minimax_grid_are_its_own() -> None:
+def test_reweighting_a_minimax_grid_returns_its_weights() -> None:
     wanted = discount.hyperbolic(0.05)
     grid = minimax_grid(wanted, 4, gamma_max=0.999, t_max=500)
     found = reweight(Horizons(grid.gammas, np.ones(4)), wanted, t_max=500)
@@ -36,7 +36,7 @@ def test_minimax_weights_of_a_minimax_grid_are_its_own() -> None:
 
 
 def test_one_head_by_hand() -> None:
-    """w · 0.9^t against 1/(1 + t/10): the best w balances the error at 0 with that of the other sign."""
+    """Fits w · 0.9^t to 1/(1 + t/10): the best w balances the error at 0 with that of the other sign."""
     wanted, t = discount.hyperbolic(0.1), np.arange(101)
     found = reweight(Horizons(np.array([0.9]), np.ones(1)), wanted, t_max=100, tolerance=0.5)
     searched = minimize_scalar(lambda w: np.abs(w * 0.9**t - wanted(t)).max(), bounds=(0, 2), method="bounded")
@@ -91,7 +91,7 @@ def test_priors_deadlines_and_functions() -> None:
     assert doubled.max_error == pytest.approx(2 * plain.max_error, rel=1e-6)
 
 
-def test_a_refusal_names_a_cap_that_would_do() -> None:
+def test_error_suggests_a_sufficient_cap() -> None:
     with pytest.raises(
         InputError, match=r"no number of heads with γ ≤ 0.99 would do; a largest γ of (\S+) would, with"
     ) as e:
@@ -108,13 +108,13 @@ def test_a_refusal_names_a_cap_that_would_do() -> None:
     assert "\n" not in words
 
 
-def test_a_refusal_names_how_many_heads_would_do() -> None:
+def test_error_suggests_a_sufficient_number_of_heads() -> None:
     two = Horizons(np.array([0.2, 0.99]), np.ones(2))
     with pytest.raises(InputError, match=r"2 heads with the same largest γ, chosen by minimax_grid, would do"):
         reweight(two, discount.hyperbolic(0.1), t_max=200, tolerance=0.04)
 
 
-def test_a_refusal_says_that_no_heads_would_do() -> None:
+def test_error_says_when_no_heads_suffice() -> None:
     with pytest.raises(InputError, match=r"reach less than 0.4\d+: it is no mixture.*SIGNED_MINIMAX reaches"):
         reweight(HEADS, discount.deadline(50), t_max=200)
 
@@ -131,7 +131,7 @@ def test_a_refusal_says_that_no_heads_would_do() -> None:
         (Horizons(np.array([0.5, 0.9]), np.array([1.0, -1.0])).discount, r"start at a positive number.*d\(0\) = 0"),
     ],
 )
-def test_bad_discounts_are_said_in_words(wanted: object, words: str) -> None:
+def test_invalid_discounts_are_rejected(wanted: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         reweight(HEADS, wanted, t_max=20)  # type: ignore[arg-type]
 
@@ -143,6 +143,6 @@ def test_bad_discounts_are_said_in_words(wanted: object, words: str) -> None:
         (lambda: reweight(HEADS, discount.hyperbolic(0.1), tolerance=0.0), "tolerance must be a positive"),
     ],
 )
-def test_bad_input_is_said_in_words(make: Callable[[], object], words: str) -> None:
+def test_invalid_input_is_rejected_with_a_message(make: Callable[[], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()

@@ -22,7 +22,7 @@ priors = st.builds(
 
 
 def test_one_half_by_the_error_function() -> None:
-    """s = ½: the Lévy distribution, and E_½(-√x) = e^x erfc(√x)."""
+    """With s = ½ the priors are known: the Lévy distribution, and E_½(-√x) = e^x erfc(√x)."""
     levy = Stable(1.0, 0.5)
     np.testing.assert_allclose(levy.cdf(RATES), special.erfc(np.sqrt(1 / (4 * RATES))), atol=1e-14)
     x = RATES[RATES > 1e-2]
@@ -71,7 +71,7 @@ def test_rachlin_is_a_gamma_mixture_of_ebert_prelec(k: float, s: float) -> None:
     np.testing.assert_allclose(MittagLeffler(k, s).cdf(x), mixed, atol=1e-9)
 
 
-def test_discounts_are_their_formulas() -> None:
+def test_discounts_match_their_formulas() -> None:
     np.testing.assert_allclose(discount.rachlin(0.2, 0.6)(T), 1 / (1 + 0.2 * T**0.6))
     np.testing.assert_allclose(discount.ebert_prelec(0.2, 0.6)(T), np.exp(-((0.2 * T) ** 0.6)))
     prior = Stable(0.2, 0.6)
@@ -83,7 +83,7 @@ def test_discounts_are_their_formulas() -> None:
     assert rachlin.hazard_rate(3.0) == pytest.approx(slope, rel=1e-6)
 
 
-def test_an_exponent_of_one_is_the_plain_discount() -> None:
+def test_exponent_one_gives_the_plain_discount() -> None:
     assert discount.rachlin(0.2, 1.0).prior == Exponential(0.2)
     assert discount.ebert_prelec(0.2, 1.0).prior == Dirac(0.2)
     # and 0.99 is close to it
@@ -107,7 +107,7 @@ def test_all_grids_work(wanted: discount.Discount, cap: float) -> None:
     assert errors["minimax"] < 2e-3
 
 
-def test_an_endless_task_has_a_finite_value_under_ebert_prelec_alone() -> None:
+def test_endless_task_has_a_finite_value_only_under_ebert_prelec() -> None:
     mdp = HazardousMDP(np.ones((1, 1, 1)), np.ones((1, 1)), discount=discount.ebert_prelec(0.3, 0.5))
     direct = np.exp(-np.sqrt(0.3 * np.arange(20_000))).sum()
     assert action_values(mdp, np.ones((1, 1)))[0, 0] == pytest.approx(direct, rel=1e-12)
@@ -119,7 +119,7 @@ def test_an_endless_task_has_a_finite_value_under_ebert_prelec_alone() -> None:
     assert action_values(both, np.ones((1, 1)))[0, 0] == pytest.approx(direct, rel=1e-5)
 
 
-def test_a_deadline() -> None:
+def test_deadline() -> None:
     d = discount.deadline(3)
     assert d([0, 3, 3.5, 4]).tolist() == [1, 1, 0, 0]
     assert d.prior is None
@@ -145,6 +145,6 @@ def test_a_deadline() -> None:
         (lambda: discount.deadline(math.inf), "finite"),
     ],
 )
-def test_bad_input_is_said_in_words(make: Callable[[], object], words: str) -> None:
+def test_invalid_input_is_rejected_with_a_message(make: Callable[[], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()

@@ -17,14 +17,14 @@ from multihorizon.envs.vector import VectorEnvironment
 gymnasium.register_envs(ale_py)
 
 
-def test_all_sixty_games_are_there() -> None:
+def test_all_sixty_games_can_be_made() -> None:
     assert len(GAMES) == len(set(GAMES)) == 60
     assert {rom_name(game) for game in GAMES} <= set(ale_py.roms.get_all_rom_ids())
 
 
 @pytest.mark.parametrize("game", ["Pong", "Breakout", "Seaquest", "UpNDown", "Qbert", "MsPacman", "MontezumaRevenge"])
-def test_frames_and_rewards_are_those_of_gymnasiums_preprocessing(game: str) -> None:
-    """Without sticky actions, whose draws are each library's own."""
+def test_frames_and_rewards_match_gymnasiums_preprocessing(game: str) -> None:
+    """Runs without sticky actions, because the two libraries draw them differently."""
     name = f"ALE/{game}-v5"
     bare = gymnasium.make(name, frameskip=1, repeat_action_probability=0.0, full_action_space=False)
     twin = gymnasium.wrappers.AtariPreprocessing(
@@ -51,9 +51,11 @@ def test_frames_and_rewards_are_those_of_gymnasiums_preprocessing(game: str) -> 
     ours.close()
 
 
-def test_actions_stick_as_often_as_they_should() -> None:
-    """Each of a step's four frames repeats the last action with probability 0.25, so that a new action comes j frames
-    late with probability 0.75 · 0.25^j. How late it came is seen in where Breakout's paddle is."""
+def test_sticky_actions_have_the_right_probability() -> None:
+    """A new action comes j frames late with probability 0.75 · 0.25^j, as the position of Breakout's paddle shows.
+
+    Each of a step's four frames repeats the last action with probability 0.25.
+    """
     count = 60
     late = np.zeros(5, int)
     references = [_breakout_after(delay) for delay in range(5)]
@@ -85,7 +87,7 @@ def _breakout_after(delay: int) -> np.ndarray:
     return cv2.resize(seen, (84, 84), interpolation=cv2.INTER_AREA)
 
 
-def test_a_time_limit_truncates_and_hands_over_the_last_frame() -> None:
+def test_time_limit_truncates_and_returns_the_last_frame() -> None:
     ours = Atari("Breakout", 2, max_episode_frames=40)
     first = ours.reset(np.arange(2))
     for step in range(25):
@@ -114,7 +116,7 @@ def test_the_same_seeds_play_the_same_games() -> None:
     assert not np.array_equal(once[:, 0], once[:, 1])
 
 
-def test_bad_input_is_said_in_words() -> None:
+def test_invalid_input_is_rejected_with_a_message() -> None:
     with pytest.raises(ValueError, match=r"unknown Atari game 'Sequest' \(did you mean 'Seaquest'\?\)"):
         Atari("Sequest", 1)
     ours = Atari("Pong", 1)
@@ -130,7 +132,7 @@ def test_bad_input_is_said_in_words() -> None:
 @pytest.mark.parametrize(
     ("backend", "switch", "give_way"), [("gpu", "on", True), ("gpu", "off", False), ("cpu", "on", False)]
 )
-def test_emulators_give_way_where_a_gpu_learns(
+def test_emulators_have_low_priority_beside_a_gpu(
     backend: str, switch: str, give_way: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
@@ -144,7 +146,7 @@ def test_emulators_give_way_where_a_gpu_learns(
     made.close()
 
 
-def test_emulators_that_may_not_give_way_play_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_emulators_run_without_permission_to_lower_their_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*given: object) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
 

@@ -1,4 +1,4 @@
-"""The meadow is what it claims to be, by the exact solver."""
+"""The exact solver confirms the properties of the meadow."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from multihorizon.envs.foraging import Foraging
 from multihorizon.experiments import foraging
 
 
-def test_no_single_gamma_chooses_right_everywhere() -> None:
+def test_no_single_gamma_chooses_the_best_meal_everywhere() -> None:
     best = foraging.best_choice()
     for gamma in np.linspace(0.3, 0.999, 60):
         choice = foraging.exact_choice(replace(foraging.rainbow(), horizons=single(float(gamma))))
@@ -20,14 +20,14 @@ def test_no_single_gamma_chooses_right_everywhere() -> None:
         assert choice.earned < 0.85 * best.earned
 
 
-def test_ten_horizons_choose_right_everywhere() -> None:
+def test_ten_horizons_choose_the_best_meal_everywhere() -> None:
     best = foraging.best_choice()
     choice = foraging.exact_choice(foraging.hyper_rainbow())
     assert choice.meals.tolist() == best.meals.tolist() == [1, 2, 9, 3, 7, 9]
     assert choice.earned == pytest.approx(best.earned)
 
 
-def test_the_environment_walks_as_the_mdp_does() -> None:
+def test_environment_matches_the_mdp() -> None:
     field = Foraging()
     world = field.environment()
     step = jax.jit(world.step)
@@ -52,7 +52,7 @@ def test_episodes_are_cut_off() -> None:
         assert (bool(seen.truncated), bool(seen.terminated)) == (t == 2, False)
 
 
-def test_bad_maps_are_refused() -> None:
+def test_invalid_maps_are_rejected() -> None:
     with pytest.raises(ValueError, match="drawn with digits"):
         Foraging("S?9")
     with pytest.raises(ValueError, match="needs a start"):

@@ -6,7 +6,7 @@ from multihorizon.envs.gymnasium_hazard import GymnasiumHazard
 
 
 class Endless(gymnasium.Env):
-    """Pays 1 a step, for ever."""
+    """Pays 1 at each step and never ends."""
 
     observation_space = gymnasium.spaces.Discrete(1)
     action_space = gymnasium.spaces.Discrete(1)
@@ -19,7 +19,7 @@ class Endless(gymnasium.Env):
         return 0, 1.0, False, False, {}
 
 
-def test_survival_is_the_priors() -> None:
+def test_survival_matches_the_prior() -> None:
     prior = Exponential(0.3)
     env = GymnasiumHazard(Endless(), prior)
     alive = np.zeros(15)
@@ -51,8 +51,8 @@ def test_a_seed_repeats_an_episode() -> None:
     assert len({length(s) for s in range(20)}) > 3
 
 
-def test_hazard_does_not_show_in_what_is_observed_first() -> None:
-    """Both are drawn from the same seed, but not from the same stream."""
+def test_hazard_is_independent_of_the_first_observation() -> None:
+    """Both use the same seed, but different random streams."""
     world = GymnasiumHazard(gymnasium.make("CartPole-v1"), Uniform(1.0))
     seen, hidden = [], []
     for seed in range(300):
@@ -62,7 +62,7 @@ def test_hazard_does_not_show_in_what_is_observed_first() -> None:
     assert abs(np.corrcoef(seen, hidden)[0, 1]) < 0.2
 
 
-def test_copies_without_a_seed_draw_hazards_of_their_own() -> None:
+def test_unseeded_copies_draw_different_hazards() -> None:
     def hidden(seed: int | None = None) -> float:
         env = GymnasiumHazard(Endless(), Uniform(1.0), seed)
         env.reset()

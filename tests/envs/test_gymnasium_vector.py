@@ -1,4 +1,4 @@
-"""Gymnasium's environments as the loop sees them: what they show, and what is refused."""
+"""Gymnasium environments: what they return, and what is rejected."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from multihorizon.errors import InputError
 
 
 class Shown(gymnasium.Env[Any, Any]):
-    """Shows the number of the step; every third is the last."""
+    """Observes the number of the step; episodes last three steps."""
 
     action_space = Discrete(2)
 

@@ -1,4 +1,4 @@
-"""JAX environments with gymnax's interface, by small ones of both versions of it."""
+"""JAX environments with both versions of gymnax's interface."""
 
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class Space(NamedTuple):
 
 
 class Old:
-    """`done` covers both ends. Walking right ends the episode at place 3."""
+    """`done` means terminated or truncated. The episode terminates at place 3."""
 
     default_params = Params()
 
@@ -43,7 +43,7 @@ class Old:
 
 
 class New(Old):
-    """The time limit is asked for apart."""
+    """Has a separate method for the time limit."""
 
     def step_env(self, key: Any, state: Any, action: Any, params: Any) -> Any:
         seen, state, reward, _, info = super().step_env(key, state, action, params)
@@ -54,7 +54,7 @@ class New(Old):
 
 
 class Apart(New):
-    """Terminated and truncated are returned apart."""
+    """Returns terminated and truncated separately."""
 
     def step_env(self, key: Any, state: Any, action: Any, params: Any) -> Any:
         seen, state, reward, terminated, info = super().step_env(key, state, action, params)
@@ -63,7 +63,7 @@ class Apart(New):
 
 @pytest.mark.parametrize("kind", [Old, New, Apart])
 @pytest.mark.parametrize(("action", "steps", "terminated"), [(1, 3, True), (0, 5, False)])
-def test_ends_and_time_limits_are_told_apart(kind: Any, action: int, steps: int, terminated: bool) -> None:
+def test_termination_and_truncation_are_distinguished(kind: Any, action: int, steps: int, terminated: bool) -> None:
     assert is_like(kind())
     adapted = Gymnax.of(kind())
     state, observation = adapted.reset(jax.random.key(0))
@@ -74,14 +74,14 @@ def test_ends_and_time_limits_are_told_apart(kind: Any, action: int, steps: int,
         assert ended == ((terminated, not terminated) if count == steps else (False, False))
 
 
-def test_it_trains_alone_or_with_params() -> None:
+def test_environments_train_with_and_without_params() -> None:
     agent = mh.agent("dqn", warm_up_steps=200, replay_capacity=1_000, batch=8)
     for env in (New(), (New(), Params(4))):
         run = mh.train(agent, env, steps=400, training_steps=400, evaluation_steps=0)
         assert run.metrics[-1]["episodes"] > 0
 
 
-def test_continuous_actions_are_refused() -> None:
+def test_continuous_actions_are_rejected() -> None:
     class Continuous(Old):
         def action_space(self, params: Any) -> Any:
             return object()

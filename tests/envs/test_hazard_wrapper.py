@@ -1,4 +1,4 @@
-"""Deaths under the wrapper have the survival that the prior says."""
+"""Episodes under the wrapper survive as the prior predicts."""
 
 import jax
 import jax.numpy as jnp

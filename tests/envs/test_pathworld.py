@@ -31,6 +31,6 @@ def test_true_values_are_those_of_the_paper() -> None:
     assert values.argmax() + 1 in (4, 5)  # both are worth 20/9
 
 
-def test_no_paths_is_refused() -> None:
+def test_zero_paths_are_rejected() -> None:
     with pytest.raises(ValueError, match="the number of paths must be a whole number of at least 1"):
         Pathworld(0)

@@ -1,4 +1,4 @@
-"""A sweep that nobody disturbed."""
+"""A fixture with an uninterrupted sweep."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What sweeps leave behind, and how two of them compare."""
+"""Compares the files of two sweeps."""
 
 import sys
 from pathlib import Path
@@ -26,7 +26,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def assert_same(whole: Path, disturbed: Path) -> None:
-    """Weights bit for bit, and metrics but for time."""
+    """Asserts that weights are equal bit for bit, and metrics except for times."""
     for run in EXPERIMENT.runs:
         with np.load(whole / run.folder / "weights.npz") as a, np.load(disturbed / run.folder / "weights.npz") as b:
             assert set(a) == set(b)

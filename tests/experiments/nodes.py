@@ -1,4 +1,4 @@
-"""A simulated Ray cluster in a process of its own: a head without cores, and nodes that come and go as stdin says."""
+"""Simulates a Ray cluster: a head without cores, and nodes that stdin adds and removes."""
 
 import os
 import sys

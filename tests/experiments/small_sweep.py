@@ -1,4 +1,4 @@
-"""A small experiment, as a user would write it, for sweeps that are disturbed."""
+"""A small experiment, as a user would write it, for sweeps that are interrupted."""
 
 from multihorizon.agents.acting import Epsilon
 from multihorizon.agents.presets import preset

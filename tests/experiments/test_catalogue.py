@@ -1,4 +1,4 @@
-"""The experiments are the paper's, and every run of them can be configured."""
+"""The experiments match the paper, and every run can be configured."""
 
 import re
 from dataclasses import replace
@@ -20,7 +20,7 @@ from multihorizon.runs.configuration import plain, restored
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_every_run_can_be_configured_and_every_figure_made_of_them(name: str) -> None:
+def test_every_run_can_be_configured_and_drawn(name: str) -> None:
     one = experiment(name)
     assert one.name == name
     assert f"  {name} " in EPILOG
@@ -40,7 +40,7 @@ def test_every_run_can_be_configured_and_every_figure_made_of_them(name: str) ->
         assert len(run["wanted"]["times"]) == len(values)
 
 
-def test_sizes_are_the_papers() -> None:
+def test_sizes_match_the_paper() -> None:
     counts = {name: len(experiment(name).runs) for name in ("hyper-vs-multi", "auxiliary", "ablation", "priority")}
     assert counts == {"hyper-vs-multi": 19 * 3, "auxiliary": 60 * 2, "ablation": 10 * 8, "priority": 60 * 3}
     assert len(set(NINETEEN_GAMES)) == 19
@@ -52,14 +52,14 @@ def test_sizes_are_the_papers() -> None:
             assert configuration.schedule.evaluation_steps == 125_000
 
 
-def test_the_priority_experiment_differs_in_the_priority_alone() -> None:
+def test_priority_experiment_differs_only_in_the_priority() -> None:
     averaged, largest = experiment("priority").runs[1:3]
     assert (averaged.agent.priority, largest.agent.priority) == (Priority.AVERAGED, Priority.LARGEST_GAMMA)
     alike = replace(largest.agent, name=averaged.agent.name, priority=Priority.AVERAGED)
     assert plain(alike) == plain(averaged.agent)
 
 
-def test_each_grid_is_nearer_to_what_is_wanted_than_the_papers() -> None:
+def test_other_grids_fit_better_than_the_papers() -> None:
     errors = {}
     for run in experiment("grids").runs:
         agent = run.configuration().agent
@@ -73,7 +73,7 @@ def test_each_grid_is_nearer_to_what_is_wanted_than_the_papers() -> None:
     assert errors["minatar/breakout", "hyper-rainbow-minimax"] < 0.1 < errors["minatar/breakout", "hyper-rainbow-paper"]
 
 
-def test_an_experiment_of_ones_own_is_checked() -> None:
+def test_custom_experiments_are_validated() -> None:
     run = ExperimentRun(preset("dqn"), "foraging", wanted=discount.exponential(0.99))
     with pytest.raises(ValueError, match="share the folder foraging/dqn; give their agents different names"):
         Experiment("mine", "", "", [run, run])
@@ -86,7 +86,7 @@ def test_an_experiment_of_ones_own_is_checked() -> None:
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_what_an_experiment_is_about_holds_at_any_size(name: str) -> None:
+def test_description_holds_at_any_size(name: str) -> None:
     assert not re.search(r"seed|\bsteps\b|minutes", experiment(name).about)
 
 
@@ -96,11 +96,14 @@ def test_what_an_experiment_is_about_holds_at_any_size(name: str) -> None:
         ({"settings": {"nstep": 2}}, r"unknown setting of dqn 'nstep' \(did you mean 'n_steps'\?\)"),
         ({"settings": {"epsilon": 0.1}}, "the setting epsilon of dqn must be Epsilon, got 0.1"),
         ({"settings": {"loss": 3}}, "the setting loss of dqn must be Loss, got 3"),
-        ({"agent": replace(preset("dqn"), name="")}, "name must hold a letter or digit, for its folder, got ''"),
-        ({"agent": replace(preset("dqn"), name="..")}, "name must hold a letter or digit"),
+        (
+            {"agent": replace(preset("dqn"), name="")},
+            "name must contain a letter or digit, as it names a folder, got ''",
+        ),
+        ({"agent": replace(preset("dqn"), name="..")}, "name must contain a letter or digit"),
         ({"settings": {"n_steps": 1.5}}, "the setting n_steps of dqn must be int, got 1.5"),
     ],
 )
-def test_a_run_of_ones_own_is_checked(given: dict[str, Any], words: str) -> None:
+def test_custom_runs_are_validated(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         ExperimentRun(**{"agent": preset("dqn"), "environment": "foraging"} | given).configuration()

@@ -47,7 +47,7 @@ def test_simulated_truth_agrees_with_closed_forms(outcomes: dict[str, pathworld.
         assert np.all(np.abs(outcome.simulated - outcome.true) < 4.5 * standard_error)
 
 
-def test_learned_tables_are_the_papers_within_noise(outcomes: dict[str, pathworld.PathworldResult]) -> None:
+def test_learned_tables_match_the_paper_within_noise(outcomes: dict[str, pathworld.PathworldResult]) -> None:
     for outcome in outcomes.values():
         for row in outcome.table().values():
             assert row["learned"] == pytest.approx(row["ours"], rel=0.02, abs=0.002)

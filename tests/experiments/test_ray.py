@@ -1,5 +1,4 @@
-"""A sweep on Ray: its workers are killed, and a whole node of a simulated cluster is lost. It ends as if nothing had
-happened."""
+"""A sweep on Ray ends with the same results if workers are killed or a node of a simulated cluster is lost."""
 
 import json
 import os
@@ -52,7 +51,7 @@ def cluster() -> Iterator[Nodes]:
 
 
 class Sweep:
-    """A sweep in a process of its own, and where its runs are."""
+    """Starts a sweep in its own process, and returns it with the folders of its runs."""
 
     def __init__(self, out: Path, address: str) -> None:
         self.process = subprocess.Popen(
@@ -74,7 +73,7 @@ class Sweep:
                 self._running.pop(told[1], None)
 
     def worker(self, but: int = 0) -> int:
-        """The process of a run that has written a checkpoint and is not finished."""
+        """Returns the process of an unfinished run that has written a checkpoint."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self.process.poll() is None:
             for run in EXPERIMENT.runs:
@@ -97,7 +96,7 @@ class Sweep:
         self._thread.join()
 
 
-def test_workers_and_a_node_are_lost_and_nothing_else(undisturbed: Path, cluster: Nodes, tmp_path: Path) -> None:
+def test_sweep_survives_lost_workers_and_a_lost_node(undisturbed: Path, cluster: Nodes, tmp_path: Path) -> None:
     cluster.tell("add 1")
     with closing(Sweep(tmp_path / "small", cluster.address)) as sweep:
         pid = sweep.worker()
@@ -125,14 +124,14 @@ with cluster("local", "cpu", None, None):
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp6").exists(), reason="reads Linux's table of sockets")
-def test_a_cluster_on_this_machine_listens_on_the_loopback_interface_alone() -> None:
+def test_local_cluster_listens_on_the_loopback_interface_only() -> None:
     done = subprocess.run([sys.executable, "-c", LISTENERS], capture_output=True, text=True, timeout=120, check=True)
     addresses = {listener.partition(":")[0] for listener in done.stdout.split()}
     assert addresses
     assert addresses <= {"0100007F", "0" * 16 + "FFFF00000100007F", "0" * 24 + "01000000"}
 
 
-def test_nothing_but_this_file_knows_of_ray() -> None:
+def test_only_one_module_imports_ray() -> None:
     script = (
         "import sys, multihorizon.experiments.sweep, multihorizon.experiments.catalogue, multihorizon.cli.sweep\n"
         "sys.exit('ray' in sys.modules)"

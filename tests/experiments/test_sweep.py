@@ -1,4 +1,4 @@
-"""Sweeps that are stopped at any moment and go on: nothing done twice, and the same end."""
+"""Sweeps that are stopped at any time and resumed have the same results and repeat no run."""
 
 import json
 import random
@@ -22,7 +22,7 @@ from multihorizon.runs.configuration import difference
 from multihorizon.training.trainer import Progress
 
 
-def test_the_folder_says_what_was_run(undisturbed: Path) -> None:
+def test_folder_describes_the_experiment(undisturbed: Path) -> None:
     held = json.loads((undisturbed / "experiment.json").read_text())
     assert {"name", "title", "about", "pairs", "panels", "runs"} <= set(held)
     assert [run["folder"] for run in held["runs"]] == ["foraging-hazard/dqn", "foraging/dqn"]
@@ -36,7 +36,7 @@ def test_the_folder_says_what_was_run(undisturbed: Path) -> None:
         assert run["seeds"] == 3
 
 
-def test_what_is_done_is_not_done_again(undisturbed: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_finished_runs_are_not_repeated(undisturbed: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "small"
     shutil.copytree(undisturbed, out)
     first, second = (out / run.folder for run in EXPERIMENT.runs)
@@ -51,8 +51,8 @@ def test_what_is_done_is_not_done_again(undisturbed: Path, capsys: pytest.Captur
     assert_same(undisturbed, out)
 
 
-def test_killed_at_random_moments_it_ends_the_same(undisturbed: Path, tmp_path: Path) -> None:
-    """kill -9 of the process, whatever it is doing. `benchmarks/kill_sweep.py` does it more often, and with more."""
+def test_killed_sweep_resumes_to_the_same_results(undisturbed: Path, tmp_path: Path) -> None:
+    """Kills the process with SIGKILL at random times. `benchmarks/kill_sweep.py` does so more often, with more runs."""
     out, rng = tmp_path / "small", random.Random(2)
     for _ in range(3):
         process = subprocess.Popen(command(out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -66,7 +66,7 @@ def test_killed_at_random_moments_it_ends_the_same(undisturbed: Path, tmp_path: 
     assert_same(undisturbed, out)
 
 
-def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_run_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.py").write_text(
         "from dataclasses import replace\n"
         "from multihorizon.experiments.experiment import ExperimentRun\n"
@@ -93,8 +93,8 @@ def test_two_sweeps_do_not_share_a_folder(undisturbed: Path, capsys: pytest.Capt
     assert "is being trained by another process" in capsys.readouterr().err
 
 
-def test_where_evaluations_are_played_may_differ(undisturbed: Path, tmp_path: Path) -> None:
-    """It depends on the device, which may be another when a sweep goes on."""
+def test_number_of_evaluation_environments_may_change(undisturbed: Path, tmp_path: Path) -> None:
+    """It depends on the device, which may change when a sweep is resumed."""
     out = tmp_path / "small"
     shutil.copytree(undisturbed, out)
     path = out / EXPERIMENT.runs[0].folder / "config.json"
@@ -102,7 +102,7 @@ def test_where_evaluations_are_played_may_differ(undisturbed: Path, tmp_path: Pa
     assert plan(EXPERIMENT, out, 5.0)[0].configuration.evaluation_environments == 40
 
 
-def test_a_run_begun_with_other_settings_is_not_gone_on_with(undisturbed: Path, tmp_path: Path) -> None:
+def test_run_with_other_settings_is_not_resumed(undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "small"
     shutil.copytree(undisturbed, out)
     path = out / EXPERIMENT.runs[0].folder / "config.json"
@@ -116,8 +116,8 @@ def test_a_run_begun_with_other_settings_is_not_gone_on_with(undisturbed: Path, 
     assert [one.status().state for one in plan(EXPERIMENT, out, 5.0)] == [State.DONE, State.DONE]
 
 
-def test_what_is_judged_under_hazard_is_learned_without_it(undisturbed: Path) -> None:
-    """The two runs differ in their judgement alone."""
+def test_hazard_environments_train_without_hazard(undisturbed: Path) -> None:
+    """The two runs differ only in their evaluation."""
     hazardous, plain = (undisturbed / run.folder for run in EXPERIMENT.runs)
     with np.load(hazardous / "weights.npz") as a, np.load(plain / "weights.npz") as b:
         for name in a:
@@ -128,18 +128,21 @@ def test_what_is_judged_under_hazard_is_learned_without_it(undisturbed: Path) ->
     assert 0 < np.mean(judged["evaluation_returns"]) < np.mean(judged["returns"])
 
 
-def test_an_experiment_grows_but_what_is_begun_stays(undisturbed: Path) -> None:
+def test_experiment_may_grow_but_started_runs_stay(undisturbed: Path) -> None:
     more = ExperimentRun(replace(AGENT, name="more"), "foraging", seeds=1)
     planned = plan(replace(EXPERIMENT, runs=[more, *EXPERIMENT.runs]), undisturbed, 5.0)
     assert [one.finished for one in planned] == [False, True, True]
-    with pytest.raises(ValueError, match="holds runs that small does not have: foraging/dqn; give small with them"):
+    with pytest.raises(ValueError, match="holds runs that small no longer lists: foraging/dqn; add them to small"):
         plan(replace(EXPERIMENT, runs=[more, EXPERIMENT.runs[0]]), undisturbed, 5.0)
     for given, differs in (({"seeds": 2}, "seeds is 3, not 2"), ({"steps": 12_000}, "steps is 16000, not 12000")):
-        with pytest.raises(ValueError, match=f"holds foraging-hazard/dqn, begun otherwise: {differs}; give the same"):
+        with pytest.raises(
+            ValueError,
+            match=f"holds foraging-hazard/dqn, which was started with other options: {differs}; give the same",
+        ):
             plan(EXPERIMENT.scaled(**given), undisturbed, 5.0)
 
 
-def test_a_difference_is_the_first_that_there_is() -> None:
+def test_first_difference_is_reported() -> None:
     held = {"type": "A", "loss": {"type": "Huber"}, "gammas": [0.9, 0.99], "n": 1}
     assert difference(held, {**held}) is None
     assert difference(held, held | {"n": 2, "gammas": [0.9, 0.5]}) == "gammas.1 is 0.99, not 0.5"
@@ -147,7 +150,7 @@ def test_a_difference_is_the_first_that_there_is() -> None:
     assert difference(held, held | {"loss": {"type": "C51", "atoms": 51}}) == "loss.type is Huber, not C51"
 
 
-def test_speed_is_that_of_learning_once_compiled() -> None:
+def test_speed_excludes_warm_up_and_compilation() -> None:
     speed = Speed()
     pieces = [(100, None, 22.0), (200, None, 75_799.0), (300, 1.0, 26.0), (400, 1.0, 200.0), (500, 1.0, 300.0)]
     told = [speed.after(Progress(step, [], loss, 0.0, rate)) for step, loss, rate in pieces]
@@ -155,7 +158,7 @@ def test_speed_is_that_of_learning_once_compiled() -> None:
     assert speed.after(Progress(500, [], None, 0.0, 7.0)) == told[-1]
 
 
-def test_a_run_that_goes_on_tells_what_it_had_earned(undisturbed: Path, tmp_path: Path) -> None:
+def test_resumed_run_reports_its_previous_returns(undisturbed: Path, tmp_path: Path) -> None:
     for run, is_evaluated in zip(EXPERIMENT.runs, (True, False), strict=True):
         folder = tmp_path / run.folder
         shutil.copytree(undisturbed / run.folder, folder)

@@ -1,4 +1,4 @@
-"""The kernels for a GPU against the plain versions: interpreted here, where there is none, and lowered for one."""
+"""GPU kernels against their plain twins: interpreted on the CPU, and lowered for a GPU."""
 
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ WHOLE_LAYERS = [(84, *LAYERS[0][1:]), (21, *LAYERS[1][1:]), (11, *LAYERS[2][1:])
 
 
 def layer(side: int, inputs: int, size: int, stride: int, outputs: int, seeds: int = 2) -> tuple[Any, ...]:
-    """Images of two seeds, three each, and the weights of each."""
+    """Returns images and weights for two seeds, with three images each."""
     keys = jax.random.split(jax.random.key(0), 4)
     out = -(-side // stride), -(-(side + 1) // stride)
     return (
@@ -35,7 +35,7 @@ def with_gradients(convolve: Any, images: Any, weights: Any, biases: Any, cotang
 
 
 @pytest.mark.parametrize(("side", "inputs", "size", "stride", "outputs"), LAYERS)
-def test_a_fused_convolution_and_its_gradients_are_the_plain_ones(
+def test_fused_convolution_and_gradients_match_the_plain_twin(
     side: int, inputs: int, size: int, stride: int, outputs: int
 ) -> None:
     assert fits((size, size, inputs, outputs))
@@ -46,7 +46,7 @@ def test_a_fused_convolution_and_its_gradients_are_the_plain_ones(
         np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_what_fits_a_kernel() -> None:
+def test_supported_sizes() -> None:
     assert not fits((3, 3, 4, 16))  # MinAtar's
     assert not fits((8, 8, 3, 32))
     assert not fits((8, 8, 4, 48))
@@ -64,7 +64,7 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.parametrize(("side", "inputs", "size", "stride", "outputs"), WHOLE_LAYERS)
-def test_the_kernels_of_the_papers_layers_are_made_for_a_gpu(
+def test_kernels_of_the_papers_layers_lower_for_a_gpu(
     side: int, inputs: int, size: int, stride: int, outputs: int
 ) -> None:
     shapes = jax.eval_shape(lambda: layer(side, inputs, size, stride, outputs))
@@ -74,7 +74,7 @@ def test_the_kernels_of_the_papers_layers_are_made_for_a_gpu(
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")
-def test_the_kernels_of_replay_are_made_for_a_gpu() -> None:
+def test_replay_kernels_lower_for_a_gpu() -> None:
     held = jnp.zeros((2, 1000, 1000)), jnp.zeros((2, 1000))
     batch = jnp.zeros((2, 32))
     assert "gpu.triton" in lowered(jax.vmap(fused_replay.draw), *held, batch, batch)
@@ -82,14 +82,14 @@ def test_the_kernels_of_replay_are_made_for_a_gpu() -> None:
 
 
 def priorities(blocks: int, width: int) -> tuple[jax.Array, jax.Array]:
-    """Of two seeds; three in ten have none."""
+    """Returns priorities for two seeds; three in ten entries have none."""
     keys = jax.random.split(jax.random.key(3))
     held = jax.random.uniform(keys[0], (2, blocks, width)) * (jax.random.uniform(keys[1], (2, blocks, width)) > 0.3)
     return held, held.sum(axis=-1)
 
 
 @pytest.mark.parametrize(("blocks", "width"), [(31, 33), (7, 13)])
-def test_draws_are_those_of_the_plain_search(blocks: int, width: int) -> None:
+def test_draws_match_the_plain_twin(blocks: int, width: int) -> None:
     held, sums = priorities(blocks, width)
     parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
     fused = jax.vmap(fused_replay.draw)(held, sums, parts, within)
@@ -102,8 +102,8 @@ def test_draws_are_those_of_the_plain_search(blocks: int, width: int) -> None:
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 @pytest.mark.parametrize("draw", [fused_replay.draw, replay._draw])
-def test_nothing_beyond_the_end_is_drawn_whatever_priorities_are(draw: Any, bad: float) -> None:
-    """What is drawn is written to, and training that goes wrong is noticed only later."""
+def test_draws_stay_in_bounds_for_any_priorities(draw: Any, bad: float) -> None:
+    """Drawn entries are written to before divergence is detected, so they must lie in bounds."""
     held, sums = priorities(10, 12)
     parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
     for block in (0, 4, 9):
@@ -111,7 +111,7 @@ def test_nothing_beyond_the_end_is_drawn_whatever_priorities_are(draw: Any, bad:
         assert 0 <= indices.min() <= indices.max() < 120
 
 
-def test_new_priorities_are_written_with_their_sums_and_only_where_there_was_one() -> None:
+def test_write_updates_only_existing_priorities_and_their_sums() -> None:
     held, sums = priorities(7, 13)
     indices = jnp.stack([jax.random.permutation(key, 91)[:32] for key in jax.random.split(jax.random.key(5))])
     indices = indices.at[:, 1].set(indices[:, 0])  # the same twice, and then with the same loss

@@ -1,4 +1,4 @@
-"""The kernel of heads and losses against the plain version: interpreted here, and lowered for a GPU."""
+"""The kernel of heads and losses against its plain twin: interpreted on the CPU, and lowered for a GPU."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ SEEDS, BATCH, HEADS, ACTIONS = 2, 5, 3, 4
 
 
 def given(features: int, atoms: int, dtype: Any = jnp.float32) -> Any:
-    """Weights, biases and features of some seeds, and actions and targets of each transition."""
+    """Returns weights, biases and features of some seeds, and actions and targets of each transition."""
     outputs = -(-HEADS * ACTIONS * atoms // 8) * 8
     keys = jax.random.split(jax.random.key(0), 5)
     learned = (
@@ -42,7 +42,7 @@ def plain(weight: Any, bias: Any, features: Any, action: Any, target: Any) -> An
 
 
 def with_gradients(one: Any, learned: Any, actions: Any, targets: Any) -> Any:
-    """Of a sum that weighs every loss of every transition otherwise."""
+    """Returns gradients of a sum that weights every loss differently."""
     weights = jnp.arange(1.0, actions.size * HEADS + 1).reshape(*actions.shape, HEADS)
 
     def objective(learned: Any) -> Any:
@@ -63,7 +63,7 @@ def with_gradients(one: Any, learned: Any, actions: Any, targets: Any) -> Any:
         (512, 51, jnp.bfloat16, 2e-2),
     ],
 )
-def test_losses_values_and_gradients_are_the_plain_ones(features: int, atoms: int, dtype: Any, near: float) -> None:
+def test_losses_values_and_gradients_match_the_plain_twin(features: int, atoms: int, dtype: Any, near: float) -> None:
     arguments = given(features, atoms, dtype)
     ours, expected = (jax.jit(lambda *a, one=one: with_gradients(one, *a))(*arguments) for one in (fused, plain))
     for mine, wanted in zip(ours, expected, strict=True):
@@ -72,7 +72,7 @@ def test_losses_values_and_gradients_are_the_plain_ones(features: int, atoms: in
         np.testing.assert_allclose(np.asarray(mine, np.float32), exact, rtol=near, atol=near * np.abs(exact).max())
 
 
-def test_what_fits_the_kernel() -> None:
+def test_supported_sizes() -> None:
     assert fits(9_184, 512, 51)
     assert fits(5_000, 128, 64)
     assert not fits(4_999, 512, 51)
@@ -83,7 +83,7 @@ def test_what_fits_the_kernel() -> None:
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-def test_the_kernel_is_made_for_a_gpu(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_lowers_for_a_gpu(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     shapes = jax.eval_shape(lambda: given(512, 51, dtype))
     text = jax.jit(lambda *a: with_gradients(fused, *a)).trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()

@@ -29,7 +29,7 @@ DO, WAIT = 0, 1
 
 
 def quasi(beta: float, delta: float) -> Horizons:
-    """1, βδ, βδ², ... as two horizons."""
+    """Returns the discount 1, βδ, βδ², ... as two horizons."""
     return Horizons(np.array([0.0, delta]), np.array([1 - beta, beta]))
 
 
@@ -61,11 +61,11 @@ def every_policy(mdp: HazardousMDP) -> list[np.ndarray]:
 
 
 def values_of(mdp: HazardousMDP, horizons: Horizons, actions: np.ndarray) -> np.ndarray:
-    """Q by the whole discount, from `action_values`, which knows nothing of heads."""
+    """Returns Q by the whole discount from `action_values`, which does not use heads."""
     return action_values(replace(mdp, discount=horizons.discount), np.eye(mdp.actions)[actions])
 
 
-def test_the_naive_agent_puts_a_chore_off_for_ever() -> None:
+def test_naive_agent_procrastinates_for_ever() -> None:
     beta, delta, cost, pay = 0.5, 0.99, 1.0, 1.8
     mdp, horizons = chore(cost), quasi(beta, delta)
     puts_off = naive(mdp, horizons)
@@ -81,15 +81,15 @@ def test_the_naive_agent_puts_a_chore_off_for_ever() -> None:
     assert (resigned.others, resigned.exhaustive) == ((), True)
 
 
-def test_best_responses_that_never_settle_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cycling_best_responses_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multihorizon.mdp.consistency.MOST_POLICIES", 1)
     monkeypatch.setattr("multihorizon.mdp.consistency.BEST_RESPONSES", 20)
     with pytest.raises(InputError, match="best responses from 3 starts, 20 each, found none"):
         sophisticated(chore(0.8), quasi(0.5, 0.99))
 
 
-def test_a_chore_without_an_equilibrium() -> None:
-    """Worth doing alone, but better left to a later self that does it: no pure policy is a best response to itself."""
+def test_chore_without_an_equilibrium() -> None:
+    """The chore is worth doing, but even better left to a later self: no pure policy is a best response to itself."""
     mdp, horizons = chore(0.8), quasi(0.5, 0.99)
     with pytest.raises(
         InputError, match=r"no equilibrium in pure policies .*none of the 4 pure policies is one; give steps"
@@ -102,7 +102,7 @@ def test_a_chore_without_an_equilibrium() -> None:
     assert precommitted(mdp, horizons, steps=4).actions[:, 0].tolist() == [WAIT, DO, DO, WAIT]
 
 
-def test_the_naive_agent_reverses_its_preference() -> None:
+def test_naive_agent_reverses_its_preference() -> None:
     beta, delta = 0.6, 0.95
     mdp, horizons = fork(), quasi(beta, delta)
     small, large = beta * delta, beta * delta**3 * 1.8  # from state 0
@@ -116,7 +116,7 @@ def test_the_naive_agent_reverses_its_preference() -> None:
         assert behaviour.values[0] == pytest.approx(large)
 
 
-def test_own_and_acting_heads_part() -> None:
+def test_own_and_acting_bootstraps_differ() -> None:
     """At the fork the patient head values the 1.8 that it would wait for; the agent takes the 1."""
     mdp, horizons = fork(), quasi(0.6, 0.95)
     own = own_head_values(mdp, horizons)
@@ -128,7 +128,7 @@ def test_own_and_acting_heads_part() -> None:
 
 @settings(max_examples=12)
 @given(st.integers(0, 10_000))
-def test_the_first_plan_is_the_best_of_all_that_depend_on_time(seed: int) -> None:
+def test_first_plan_is_the_best_time_dependent_plan(seed: int) -> None:
     """Two states, two actions, three steps: 64 plans, each valued by walking it."""
     mdp, horizons = random_mdp(seed, states=2)
     transitions = np.asarray(mdp.transitions) * np.exp(-mdp.hazard.mean)
@@ -147,7 +147,7 @@ def test_the_first_plan_is_the_best_of_all_that_depend_on_time(seed: int) -> Non
 
 @settings(max_examples=6)
 @given(st.integers(0, 10_000))
-def test_values_are_those_of_the_policies_and_none_beats_the_first_plan(seed: int) -> None:
+def test_values_match_their_policies_and_none_beats_the_first_plan(seed: int) -> None:
     mdp, horizons = random_mdp(seed)
     planned = precommitted(mdp, horizons)
     for policy in every_policy(mdp):
@@ -165,7 +165,7 @@ def test_values_are_those_of_the_policies_and_none_beats_the_first_plan(seed: in
 
 @settings(max_examples=15)
 @given(st.integers(0, 10_000))
-def test_equilibria_are_the_policies_from_which_no_self_deviates(seed: int) -> None:
+def test_no_self_gains_by_deviating_from_an_equilibrium(seed: int) -> None:
     mdp, horizons = random_mdp(seed)
     stable = []
     for policy in every_policy(mdp):
@@ -186,7 +186,7 @@ def test_equilibria_are_the_policies_from_which_no_self_deviates(seed: int) -> N
 
 @settings(max_examples=8)
 @given(st.integers(0, 10_000))
-def test_best_responses_find_an_equilibrium_where_policies_are_too_many_to_try(seed: int) -> None:
+def test_best_responses_find_an_equilibrium_among_many_policies(seed: int) -> None:
     mdp, horizons = random_mdp(seed, states=4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("multihorizon.mdp.consistency.MOST_POLICIES", 1)
@@ -201,7 +201,7 @@ def test_best_responses_find_an_equilibrium_where_policies_are_too_many_to_try(s
 
 
 def test_two_equilibria_are_both_reported() -> None:
-    """A project of two phases, repeated: worth it if the later selves go on with it, and not if they stop."""
+    """A repeated project of two phases is worth starting only if later selves continue it."""
     beta, delta = 0.7, 0.97
     transitions = np.zeros((2, 2, 2))
     transitions[0, DO, 1] = transitions[1, DO, 0] = 1  # WAIT ends it
@@ -218,7 +218,7 @@ def test_two_equilibria_are_both_reported() -> None:
 
 @settings(max_examples=8)
 @given(st.integers(0, 10_000), st.floats(0, 0.95))
-def test_all_agree_under_an_exponential_discount(seed: int, gamma: float) -> None:
+def test_all_behaviours_agree_under_an_exponential_discount(seed: int, gamma: float) -> None:
     mdp, _ = random_mdp(seed)
     horizons = single(gamma)
     best = optimal_control(replace(mdp, discount=discount.exponential(gamma)))
@@ -255,6 +255,6 @@ def test_where_no_state_recurs_the_equilibrium_is_found_backwards() -> None:
         (lambda m: naive(replace(m, durations=np.full((2, 2), 2)), single(0.9)), r"use mdp.in_unit_steps\(\)"),
     ],
 )
-def test_bad_input_is_said_in_words(make: Callable[[HazardousMDP], object], words: str) -> None:
+def test_invalid_input_is_rejected_with_a_message(make: Callable[[HazardousMDP], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make(chore(1.0))

@@ -1,4 +1,4 @@
-"""Transitions that last, and that carry a survival of their own: by linear systems, unit steps and simulation."""
+"""Transitions with durations and survivals, checked by linear systems, unit steps and simulation."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,7 +35,7 @@ def values_by_linear_system(mdp: HazardousMDP, policy: np.ndarray, gamma: float)
 
 
 @given(st.integers(0, 1000), st.floats(0, 0.99), st.floats(0, 0.5))
-def test_a_head_values_by_its_discount_to_the_power_of_the_duration(seed: int, gamma: float, risk: float) -> None:
+def test_heads_discount_by_gamma_to_the_power_of_the_duration(seed: int, gamma: float, risk: float) -> None:
     mdp, policy = random_mdp(seed, whole=False)
     mdp = replace(mdp, discount=discount.exponential(gamma), hazard=Dirac(risk))
     exact = values_by_linear_system(mdp, policy, gamma * np.exp(-risk))
@@ -48,8 +48,8 @@ def test_a_head_values_by_its_discount_to_the_power_of_the_duration(seed: int, g
 
 @settings(max_examples=6)
 @given(st.integers(0, 1000), st.sampled_from([Dirac(0.1), Exponential(0.2), Gamma(0.1, 2.0)]))
-def test_whole_durations_are_unit_steps(seed: int, prior: Prior) -> None:
-    """Under any discount; here it is held to a mixture of linear systems over the hazards of the prior."""
+def test_whole_durations_equal_unit_steps(seed: int, prior: Prior) -> None:
+    """Compares with a mixture of linear systems over the hazards of the prior."""
     mdp, policy = random_mdp(seed, whole=True)
     mdp = replace(mdp, hazard=prior, discount=discount.quasi_hyperbolic(0.7, 0.95))
     exact = action_values(mdp, policy)
@@ -71,7 +71,7 @@ def test_durations_and_survivals_of_one_change_nothing() -> None:
     np.testing.assert_allclose(action_values(ones, policy), action_values(plain, policy), rtol=1e-12)
 
 
-def test_a_dangerous_shortcut_by_hand() -> None:
+def test_dangerous_shortcut_by_hand() -> None:
     """Action 0 takes 4 time units and is safe; action 1 takes 1 and is survived with probability ½. Then 1 is paid."""
     transitions = np.zeros((2, 2, 2))
     transitions[0, :, 1] = 1
@@ -120,7 +120,7 @@ def test_simulation_and_q_learning_agree(whole: bool) -> None:
         ),
     ],
 )
-def test_bad_input_is_said_in_words(make: Callable[[HazardousMDP], object], words: str) -> None:
+def test_invalid_input_is_rejected_with_a_message(make: Callable[[HazardousMDP], object], words: str) -> None:
     mdp, _ = random_mdp(0, whole=False)
     with pytest.raises(InputError, match=words):
         make(mdp)

@@ -19,14 +19,14 @@ def test_every_head_learns_its_own_optimum(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(learned[..., head], exact, rtol=0.04)
 
 
-def test_heads_do_not_touch_each_other() -> None:
+def test_heads_are_independent() -> None:
     mdp = HazardousMDP(np.full((2, 2, 2), 0.4), np.array([[1.0, 0.0], [0.5, 2.0]]))
     alone = q_learning(mdp, [0.9], 0, 200, np.random.default_rng(5))
     beside = q_learning(mdp, [0.3, 0.9, 0.5], 0, 200, np.random.default_rng(5))
     np.testing.assert_array_equal(alone[..., 0], beside[..., 1])
 
 
-def test_bad_input_is_said_in_words(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_is_rejected_with_a_message(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multihorizon.mdp.learning.MOST_STEPS", 100)
     endless = HazardousMDP(np.ones((1, 1, 1)), np.ones((1, 1)))
     with pytest.raises(ValueError, match="needs a task that ends"):

@@ -144,7 +144,7 @@ def endless(reward: float = 1.0) -> tuple[HazardousMDP, np.ndarray]:
 
 
 @pytest.mark.parametrize("d", [discount.hyperbolic(0.1), discount.none(), discount.uniform(0.1)], ids=repr)
-def test_values_that_can_be_infinite_are_refused(d: object) -> None:
+def test_infinite_values_are_rejected(d: object) -> None:
     mdp, policy = endless()
     with pytest.raises(ValueError, match="the values can be infinite: from state 0 this policy earns for ever"):
         action_values(replace(mdp, discount=d), policy)
@@ -160,7 +160,7 @@ def test_endless_tasks_have_values_where_an_exponential_bounds_them() -> None:
     np.testing.assert_allclose(action_values(bounded, policy), Uniform(0.3, 0.1).survival(np.arange(2000)).sum())
 
 
-def test_an_absorbing_state_that_pays_nothing_is_an_end() -> None:
+def test_absorbing_state_without_reward_ends_the_episode() -> None:
     mdp, policy = endless(reward=0.0)
     assert action_values(replace(mdp, discount=discount.hyperbolic(0.1)), policy).ravel().tolist() == [1, 0]
 
@@ -181,7 +181,7 @@ def test_hazard_and_discount_together_may_have_a_finite_sum() -> None:
     np.testing.assert_allclose(both, 100 * special.zeta(2, 10), rtol=1e-12)
 
 
-def test_a_cycle_that_never_ends() -> None:
+def test_endless_cycle() -> None:
     """A reward every seven steps: Σ_j (1 + 0.7 j)^{-1.5}."""
     transitions = np.roll(np.eye(7), 1, axis=1)[:, None]
     mdp = HazardousMDP(transitions, np.eye(7)[:, :1], discount=discount.generalised_hyperbolic(0.1, 1.5))
@@ -226,7 +226,7 @@ def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
 
 
 def test_one_state_by_hand() -> None:
-    """Pays 2 and goes on with probability ½: Q = Σ 2 · 2^{-t} d(t)."""
+    """Pays 2 and continues with probability ½: Q = Σ 2 · 2^{-t} d(t)."""
     mdp = HazardousMDP(np.array([[[0.5]]]), np.array([[2.0]]), Exponential(1.0), discount.quasi_hyperbolic(0.5, 0.8))
     expected = 2 + sum(2 * 0.5**t * 0.5 * 0.8**t / (1 + t) for t in range(1, 200))
     assert action_values(mdp, np.ones((1, 1)))[0, 0] == pytest.approx(expected, rel=1e-11)
@@ -261,17 +261,17 @@ def test_optimal_control_beats_every_policy(seed: int, gamma: float) -> None:
         (lambda m: HazardousMDP(np.full((1, 1, 1), np.nan), np.zeros((1, 1))), "at least 0"),
         (lambda m: action_values(m, np.full((5, 3), np.nan)), "adding up to 1"),
         (lambda m: simulate(m, np.full((5, 3), 1 / 3), 9, 0, 2, np.random.default_rng(0)), "no state 9"),
-        (lambda m: simulate(*endless(), 0, 0, 2, np.random.default_rng(0)), "still going after"),
+        (lambda m: simulate(*endless(), 0, 0, 2, np.random.default_rng(0)), "have not ended after"),
     ],
 )
-def test_bad_input_is_said_in_words(make: object, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_is_rejected_with_a_message(make: object, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multihorizon.mdp.simulation.MOST_STEPS", 1000)
     mdp, _ = random_mdp(0)
     with pytest.raises(ValueError, match=words):
         make(mdp)  # type: ignore[operator]
 
 
-def test_episodes_too_long_to_sum_are_refused_at_once() -> None:
+def test_episodes_too_long_to_sum_are_rejected_quickly() -> None:
     slow = HazardousMDP(np.full((1, 1, 1), 1 - 1e-7), np.ones((1, 1)), discount=discount.hyperbolic(0.1))
     with pytest.raises(ValueError, match="too long to sum"):
         action_values(slow, np.ones((1, 1)))

@@ -1,4 +1,4 @@
-"""A whole report of made-up runs, which several tests look at."""
+"""A complete report of made-up runs, which several tests share."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from multihorizon.reports.sections import ReportContents, build_report
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> ReportContents:
-    """Five agents in four games, three seeds each; one is half-way and one has not begun."""
+    """Five agents in four games, three seeds each; one run is half finished and one has not started."""
     folder, rng = tmp_path_factory.mktemp("sweep"), np.random.default_rng(0)
     runs = []
     for game in REPORT_GAMES:

@@ -15,14 +15,14 @@ from multihorizon.reports.scores import Statistic, score_runs
 NAN = np.nan
 
 
-def test_what_ships_is_whole() -> None:
+def test_shipped_baselines_are_complete() -> None:
     assert len(paper_table()) == 60
     assert len(human_scores()) == 57
     assert paper_table()["Seaquest"]["Multi-Rainbow"] > paper_table()["Seaquest"]["Rainbow"]
     assert human_scores()["Pong"] == (-20.7, 14.6)
 
 
-def test_the_shipped_table_is_read_as_it_is_written() -> None:
+def test_shipped_table_is_read_correctly() -> None:
     path = Path(__file__).parents[2] / "src/multihorizon/reports/assets/paper_table.csv"
     with path.open() as file:
         first = next(csv.DictReader(file))
@@ -37,7 +37,7 @@ def dopamine_npz(path: Path, curves: np.ndarray) -> Path:
     return path
 
 
-def test_dopamines_curves_from_both_forms_are_the_same(tmp_path: Path) -> None:
+def test_both_formats_of_dopamines_curves_agree(tmp_path: Path) -> None:
     curves = np.array([[1.0, 2.0, 30.0], [3.0, 4.0, NAN]])
     held = read_dopamine(dopamine_npz(tmp_path / "d.npz", curves))
     folder = tmp_path / "data"

@@ -19,7 +19,7 @@ def read(folder: Path) -> RunCollection:
     return read_runs(folder, pytest.fail)
 
 
-def test_the_papers_table_gives_the_papers_claims(rng: np.random.Generator) -> None:
+def test_papers_table_reproduces_the_papers_claims(rng: np.random.Generator) -> None:
     scores = score_paper_table()
     pair = compare(scores, ("Rainbow", "Multi-Rainbow"), BEST, rng)
     assert pair is not None
@@ -57,7 +57,7 @@ def test_agents_are_aggregated_over_the_games_that_all_have_played(tmp_path: Pat
 
 
 @pytest.mark.parametrize("games", [3, 6, 19])
-def test_intervals_hold_their_own_estimate_where_games_are_far_apart(games: int, rng: np.random.Generator) -> None:
+def test_intervals_contain_their_estimate_when_games_differ(games: int, rng: np.random.Generator) -> None:
     for _ in range(10):
         by = {
             ("a", f"atari/{game}"): player.random + (player.human - player.random) * centre * rng.normal(1, 0.03, 3)
@@ -70,7 +70,7 @@ def test_intervals_hold_their_own_estimate_where_games_are_far_apart(games: int,
             assert estimate.low <= estimate.value <= estimate.high
 
 
-def test_improvement_is_of_the_size_of_the_baseline(rng: np.random.Generator) -> None:
+def test_improvement_is_relative_to_the_baseline(rng: np.random.Generator) -> None:
     held = {"up": (2.0, 3.0), "from below": (-10.0, -5.0), "same": (0.0, 0.0), "from nothing": (0.0, 4.0)}
     by = {(agent, e): np.array([pair[i]]) for i, agent in enumerate(("a", "b")) for e, pair in held.items()}
     pair = compare(Scores(["a", "b"], list(held), {BEST: by, LAST: {}}), ("a", "b"), BEST, rng)
@@ -90,7 +90,7 @@ def test_probability_of_improvement_has_an_interval(tmp_path: Path, rng: np.rand
     assert 0 <= pair.win_probability.low < pair.win_probability.value < pair.win_probability.high <= 1
 
 
-def test_a_certain_win_has_no_interval(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_certain_win_has_no_interval(tmp_path: Path, rng: np.random.Generator) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0], [2.0], [3.0]])
     write_run(tmp_path / "b", "multi-rainbow", "foraging", [[4.0], [5.0], [6.0]])
     pair = compare(score_runs(read(tmp_path)), ("rainbow", "multi-rainbow"), BEST, rng)

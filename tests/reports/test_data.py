@@ -1,4 +1,4 @@
-"""Run folders are read whole, in part where they are damaged, and with names that are safe to print."""
+"""Run folders are read completely, or partly if they are damaged, and names are safe to print."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,12 @@ def read(folder: Path) -> RunCollection:
     return read_runs(folder, pytest.fail)
 
 
-def test_what_is_built_on_an_agent_is_compared_with_it() -> None:
+def test_agents_are_compared_with_the_agent_they_build_on() -> None:
     labels = ["c51", "hyper-c51", "hyper-dqn", "multi-c51"]
     assert pair_by_name(labels) == [("c51", "multi-c51"), ("c51", "hyper-c51")]
 
 
-def test_a_sweep_says_what_is_what(tmp_path: Path) -> None:
+def test_sweep_description_is_used(tmp_path: Path) -> None:
     runs = [
         {"label": label, "environment": "atari/Pong", "folder": f"pong/{label}", "seeds": 2, "wanted": wanted}
         for label, wanted in (("plain", None), ("hyper", hyperbolic()), ("later", None))
@@ -37,7 +37,7 @@ def test_a_sweep_says_what_is_what(tmp_path: Path) -> None:
     assert "No scores yet: later in atari/Pong." in score_runs(experiment).notes
 
 
-def test_a_line_cut_short_is_left_out_with_a_warning(tmp_path: Path) -> None:
+def test_truncated_line_is_skipped_with_a_warning(tmp_path: Path) -> None:
     path = write_run(tmp_path / "a", "rainbow", "foraging", [[1, 2, 3]]) / "metrics.jsonl"
     whole = path.read_text()
     path.write_text(whole[:-40])
@@ -54,7 +54,7 @@ def test_a_line_cut_short_is_left_out_with_a_warning(tmp_path: Path) -> None:
     assert said == [f"{path}: lines 1, 4, 5, 6 are damaged and skipped", f"{path}: iteration 1 is missing"]
 
 
-def test_evaluation_counts_where_there_is_one_and_frames_are_four_a_step(tmp_path: Path) -> None:
+def test_evaluation_returns_take_precedence_and_a_step_is_four_frames(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", "rainbow", "atari/Pong", [[5.0]])
     assert read(tmp_path).runs[0].scores.tolist() == [[5.0]]  # the returns of training were -1
     assert read(tmp_path).runs[0].frames.tolist() == [1_000_000]
@@ -63,7 +63,7 @@ def test_evaluation_counts_where_there_is_one_and_frames_are_four_a_step(tmp_pat
     assert read(tmp_path).runs[0].scores.tolist() == [[3.0]]
 
 
-def test_an_agent_that_acted_by_two_discounts_has_both(tmp_path: Path) -> None:
+def test_agent_with_two_discounts_lists_both(tmp_path: Path) -> None:
     for environment, gamma in (("foraging", 0.9), ("minatar/breakout", 0.99), ("minatar/asterix", 0.99)):
         folder = tmp_path / environment.replace("/", "-")
         write_run(folder, "rainbow", environment, [[1.0, 2.0]])

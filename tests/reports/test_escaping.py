@@ -46,7 +46,7 @@ def test_markup_by_hand(text: str, escaped: str) -> None:
 
 
 @given(st.text())
-def test_markup_holds_no_markup_and_reads_the_same(text: str) -> None:
+def test_escaped_markup_reads_the_same(text: str) -> None:
     escaped = escape_markup(text)
     assert not set(escaped) & set('<>"|[]*`\\\n\r\x00\x1b')
     shown: list[str] = []
@@ -119,7 +119,7 @@ def test_no_name_is_a_formula(evil_report: Path) -> None:
     assert any(text.startswith("-") for text in texts)  # numbers stay numbers
 
 
-def test_figures_show_names_as_they_are(evil_report: Path) -> None:
+def test_figures_show_names_literally(evil_report: Path) -> None:
     for path in evil_report.glob("*.svg"):
         ElementTree.parse(path)  # well-formed
     figures = re.findall(r"<figure.*?</figure>", (evil_report / "index.html").read_text(), re.S)

@@ -1,4 +1,4 @@
-"""Agents keep their style, names are short where they can be, and a figure always gives the same bytes."""
+"""Agents keep their style, names are short where possible, and a figure always gives the same bytes."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from multihorizon.reports.figure_style import choose_line_styles, render_svg, sa
 from multihorizon.reports.figures import draw_curve
 
 
-def test_a_family_is_left_out_of_names_where_several_share_it() -> None:
+def test_shared_family_is_left_out_of_names() -> None:
     assert shorten_names(["atari/Pong", "atari/Qbert"]) == {"atari/Pong": "Pong", "atari/Qbert": "Qbert"}
     assert shorten_names(["foraging/hazard"]) == {"foraging/hazard": "foraging/hazard"}
     assert shorten_names(["atari/Pong", "foraging"]) == {"atari/Pong": "atari/Pong", "foraging": "foraging"}
@@ -40,7 +40,7 @@ def test_a_figure_saved_twice_is_the_same(tmp_path: Path) -> None:
         assert once.read_bytes() == again.read_bytes()
 
 
-def test_with_many_agents_those_that_are_compared_share_a_colour() -> None:
+def test_compared_agents_share_a_colour_when_there_are_many() -> None:
     pairs = [(base, f"multi-{base}") for base in "abcd"]
     agents = [agent for pair in pairs for agent in pair]
     look = choose_line_styles(agents, [], pairs)

@@ -8,7 +8,7 @@ from multihorizon.reports.figures import find_telling_time
 from multihorizon.reports.sections import ReportContents
 
 
-def test_every_figure_is_labelled_and_the_callers_settings_are_left_alone(made: ReportContents) -> None:
+def test_figures_are_labelled_and_keep_the_callers_settings(made: ReportContents) -> None:
     before = {**matplotlib.rcParams, "backend": None}
     for section in made.sections:
         for drawn in section.figures:
@@ -24,14 +24,14 @@ def test_every_figure_is_labelled_and_the_callers_settings_are_left_alone(made: 
     assert sum(len(axes.patches) for axes in bars.figure.axes) == 8
 
 
-def test_bands_hold_all_seeds(made: ReportContents) -> None:
+def test_bands_contain_all_seeds(made: ReportContents) -> None:
     (curves,) = [drawn for section in made.sections for drawn in section.figures if drawn.name == "curves"]
     assert len(curves.parts) == len(REPORT_GAMES)
     for axes in curves.figure.axes:
         assert len(axes.collections) == len(axes.lines) >= 4  # a band for each line
 
 
-def test_discounts_are_named_where_they_differ_most() -> None:
+def test_discounts_are_annotated_where_they_differ_most() -> None:
     times = (1.0, 10.0, 100.0, 1000.0)
     acted = DiscountCurve("acted by", times, (0.98, 0.84, 0.27, 0.0))
     wanted = DiscountCurve("wanted", (1.0, 9.0, 11.0, 100.0, 1000.0), (0.99, 0.92, 0.9, 0.5, 0.09))

@@ -22,7 +22,7 @@ def written(made: ReportContents, tmp_path_factory: pytest.TempPathFactory) -> P
     return folder
 
 
-def test_all_that_was_asked_for_is_there(written: Path) -> None:
+def test_report_contains_all_files(written: Path) -> None:
     names = {path.name for path in written.iterdir()}
     figures = ("curves", "improvement-hyper-rainbow-over-rainbow", "ablation", "aggregates", "profiles", "discounts")
     for figure in (*figures, "probability-of-improvement"):
@@ -36,7 +36,7 @@ def test_all_that_was_asked_for_is_there(written: Path) -> None:
         assert (written / target).is_file()
 
 
-def test_the_page_says_what_is_left_out(written: Path, made: ReportContents) -> None:
+def test_page_reports_what_is_left_out(written: Path, made: ReportContents) -> None:
     page = (written / "index.html").read_text()
     for said in (
         "Excluded for lack of a human score: atari/AirRaid.",
@@ -56,7 +56,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_lists_say_what_each_row_is_about(written: Path) -> None:
+def test_every_csv_row_names_its_subject(written: Path) -> None:
     pairs = rows_of(written / "probability-of-improvement.csv")
     columns = ["agent", "baseline", "statistic", "probability", "low", "high", "better", "ties", "environments"]
     assert list(pairs[0]) == columns
@@ -75,7 +75,7 @@ def test_lists_say_what_each_row_is_about(written: Path) -> None:
         }
 
 
-def test_curves_are_listed_by_steps_and_by_frames_where_there_are_any(tmp_path: Path) -> None:
+def test_curves_are_listed_by_steps_and_frames(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0]])
     write_run(tmp_path / "b", "rainbow", "atari/Pong", [[1.0]])
     write_report(build_report(read_runs(tmp_path, pytest.fail)), tmp_path / "out")
@@ -86,7 +86,7 @@ def test_curves_are_listed_by_steps_and_by_frames_where_there_are_any(tmp_path: 
     ]
 
 
-def test_a_table_in_three_ways() -> None:
+def test_table_as_csv_markdown_and_html() -> None:
     rows = [
         [Cell("a|b"), format_number(-1234.5678), EMPTY],
         [Cell("<c>"), format_number(0.5, bold=True), format_number(20_000.4)],

@@ -17,7 +17,7 @@ def read(folder: Path) -> RunCollection:
     return read_runs(folder, pytest.fail)
 
 
-def test_agents_of_one_name_are_told_apart_by_what_differs(tmp_path: Path) -> None:
+def test_agents_with_one_name_are_labelled_by_their_differences(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1]])
     write_run(tmp_path / "b", "rainbow", "foraging", [[1]], agent__n_steps=5)
     write_run(tmp_path / "c", "dqn", "foraging", [[1]])
@@ -40,7 +40,7 @@ def test_agents_of_one_name_are_told_apart_by_what_differs(tmp_path: Path) -> No
         ("sticky", 0.25, "sticky is not set in a and 0.25 in b"),
     ],
 )
-def test_different_protocols_are_refused(tmp_path: Path, setting: str, value: object, said: str) -> None:
+def test_different_protocols_are_rejected(tmp_path: Path, setting: str, value: object, said: str) -> None:
     write_run(tmp_path / "a", "dqn", "atari/Pong", [[1]])
     write_run(tmp_path / "b", "rainbow", "atari/Pong", [[1]], **{setting: value})
     with pytest.raises(InputError) as refused:
@@ -48,7 +48,7 @@ def test_different_protocols_are_refused(tmp_path: Path, setting: str, value: ob
     assert str(refused.value) == (f"runs of atari/Pong differ in protocol: {said}; report them from separate folders")
 
 
-def test_what_is_compared_may_differ(tmp_path: Path) -> None:
+def test_compared_settings_may_differ(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1, 2]])
     write_run(tmp_path / "b", "dqn", "atari/Pong", [[1]], agent__n_steps=1, schedule__iterations=7, seed=3)
     write_run(tmp_path / "c", "dqn", "foraging", [[1]], schedule__training_steps=10)

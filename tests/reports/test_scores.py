@@ -30,7 +30,7 @@ def test_both_statistics_by_hand(tmp_path: Path) -> None:
     assert scores.mean(BEST, "rainbow", "minatar/breakout") == 6
 
 
-def test_half_finished_runs_are_compared_as_far_as_all_have_come(tmp_path: Path) -> None:
+def test_unfinished_runs_are_compared_over_shared_iterations(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1, 2, 3, 90], [1, 2, 5, 90]])
     write_run(tmp_path / "b", "multi-rainbow", "atari/Pong", [[1, 4, 4]], iterations=4, finished=False)
     experiment = read(tmp_path)
@@ -43,7 +43,7 @@ def test_half_finished_runs_are_compared_as_far_as_all_have_come(tmp_path: Path)
     assert "With a single seed there are no bands and no intervals: multi-rainbow." in scores.notes
 
 
-def test_a_run_that_has_only_begun_cuts_nobody_short(tmp_path: Path) -> None:
+def test_runs_with_few_iterations_do_not_shorten_the_comparison(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1, 2, 3, 9], [1, 2, 5, 9]])
     write_run(tmp_path / "b", "multi-rainbow", "foraging", [[50], [50]], iterations=4, finished=False)
     write_run(tmp_path / "c", "hyper-rainbow", "foraging", [[1, 2], [1, 2]], iterations=4, finished=False)
@@ -56,7 +56,7 @@ def test_a_run_that_has_only_begun_cuts_nobody_short(tmp_path: Path) -> None:
     ]
 
 
-def test_notes_of_one_length_are_one(tmp_path: Path) -> None:
+def test_notes_about_equal_lengths_are_merged(tmp_path: Path) -> None:
     for game in ("Pong", "Qbert", "Alien"):
         write_run(tmp_path / game / "a", "rainbow", f"atari/{game}", [range(8)] * 2)
         write_run(tmp_path / game / "b", "dqn", f"atari/{game}", [range(6 - (game == "Pong"))] * 2)
@@ -66,7 +66,7 @@ def test_notes_of_one_length_are_one(tmp_path: Path) -> None:
     ]
 
 
-def test_it_is_said_where_there_are_no_five_iterations(tmp_path: Path) -> None:
+def test_fewer_than_five_iterations_are_noted(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [range(5)] * 2)
     assert score_runs(read(tmp_path)).notes == []
     write_run(tmp_path / "b", "dqn", "foraging", [range(4)] * 2)
@@ -74,7 +74,7 @@ def test_it_is_said_where_there_are_no_five_iterations(tmp_path: Path) -> None:
     assert said in score_runs(read(tmp_path)).notes
 
 
-def test_seeds_in_several_folders_are_one_agent(tmp_path: Path) -> None:
+def test_seeds_in_several_folders_are_merged(tmp_path: Path) -> None:
     write_run(tmp_path / "first", "rainbow", "foraging", [[1, 2]])
     write_run(tmp_path / "deep/second", "rainbow", "foraging", [[5, 6], [7, 8]], seed=1)
     scores = score_runs(read(tmp_path))
@@ -94,7 +94,7 @@ def test_normalised_scores_are_zero_for_random_and_one_for_human_play() -> None:
     assert statistics.mean(held.normalise(BEST, "h", held.environments)) == 1
 
 
-def test_the_size_of_runs_is_theirs(tmp_path: Path) -> None:
+def test_sizes_of_runs_are_described(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1, 2]])
     assert describe_sizes(read(tmp_path).runs) == "As run: foraging, 1 seed, 500,000 steps."
     write_run(tmp_path / "b", "rainbow", "foraging", [[1, 2]], seed=1)
@@ -106,8 +106,8 @@ def test_the_size_of_runs_is_theirs(tmp_path: Path) -> None:
     )
 
 
-def test_an_agent_of_ours_may_be_named_like_a_baseline(tmp_path: Path) -> None:
-    """What a label says does not make a baseline; with the very label of one, the run takes its place."""
+def test_agent_may_have_the_name_of_a_baseline(tmp_path: Path) -> None:
+    """A label alone does not make a baseline; a run with the label of a baseline replaces it."""
     labels = ("paper's best", "paper's Rainbow")
     runs = [{"label": a, "environment": "atari/Pong", "folder": a, "seeds": 1, "wanted": None} for a in labels]
     write_sweep(tmp_path, runs)

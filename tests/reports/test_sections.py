@@ -35,7 +35,7 @@ def test_several_pairs_in_one_environment_share_a_figure(tmp_path: Path) -> None
     assert any("from 0 to 3" in text.get_text() for text in drawn.figure.axes[0].texts)
 
 
-def test_the_papers_table_is_a_report_too(tmp_path: Path) -> None:
+def test_papers_table_is_reported(tmp_path: Path) -> None:
     made = build_paper_report()
     (bars,) = made.sections[0].figures
     (axes,) = bars.figure.axes

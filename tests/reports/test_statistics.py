@@ -1,4 +1,4 @@
-"""Statistics against answers known by hand, by a slow way, from rliable, and by simulation."""
+"""Statistics against answers known by hand, by a slow computation, from rliable, and by simulation."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,7 @@ def test_a_quarter_of_the_runs_is_rounded_down() -> None:
     assert iqm([np.array([4.0])]) == 4.0
 
 
-def test_a_share_of_the_runs_counts_some_in_part() -> None:
+def test_trimmed_mean_counts_edge_runs_in_part() -> None:
     # A fifth of four runs at either end: of the first and last, a fifth is left.
     assert iqm([np.array([0.0, 1.0, 2.0, 10.0])], 0.2) == pytest.approx((0.2 * 0 + 1 + 2 + 0.2 * 10) / 2.4)
     assert statistics.trimmed_share([np.zeros(3), np.zeros(3)]) == 1 / 6
@@ -56,13 +56,13 @@ def test_the_bootstrap_of_two_seeds_by_hand(rng: np.random.Generator) -> None:
     assert statistics.interval(twice).tolist() == [0.0, 1.0]
 
 
-def test_draws_of_one_fewer_have_the_variance_of_the_mean(rng: np.random.Generator) -> None:
+def test_resamples_of_one_fewer_have_the_variance_of_the_mean(rng: np.random.Generator) -> None:
     scores = np.array([1.0, 4.0, 7.0])  # variance 9, of their mean 3
     assert np.var(mean(statistics.resampled([scores], rng, 200_000))) == pytest.approx(3.0, rel=0.02)
     assert np.var(mean(statistics.resampled([scores], rng, 200_000, fewer=0))) == pytest.approx(2.0, rel=0.02)
 
 
-def test_intervals_leave_out_as_much_on_either_side() -> None:
+def test_intervals_are_equal_tailed() -> None:
     assert statistics.interval(np.arange(0.0, 1001.0)) == pytest.approx((25.0, 975.0))
     # Student's 2.5% quantile is −2.776 with four degrees of freedom, and Φ(−2.776) = 0.00275.
     four = statistics.freedom([np.zeros(3), np.zeros(3)])
@@ -103,7 +103,7 @@ def test_laws_of_the_measures(games: list[list[float]]) -> None:
 
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("skewed", [False, True])
-def test_the_interval_covers_the_truth_95_times_in_100(seeds: int, skewed: bool) -> None:
+def test_intervals_cover_the_truth_in_95_percent(seeds: int, skewed: bool) -> None:
     """Games of different means; each trial sees a few seeds of each. The plain bootstrap covers 88% with three."""
     rng = np.random.default_rng(seeds)
     centres = np.linspace(0, 3, 26)

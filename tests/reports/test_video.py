@@ -36,7 +36,7 @@ def test_ffmpegs_failure_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError("Broken pipe\n\nFFMPEG COMMAND: ...")
 
     monkeypatch.setattr(imageio_ffmpeg, "write_frames", broken)
-    with pytest.raises(ValueError, match="no video could be written to") as caught:
+    with pytest.raises(ValueError, match="the video could not be written to") as caught:
         _write_mp4([np.zeros((4, 4, 3), np.uint8)] * 2, tmp_path / "a.mp4", 15)
     assert "\n" not in str(caught.value)
 

@@ -1,5 +1,7 @@
-"""Random command lines, made from the parser itself: each must end in status 0, 2 or 130 within seconds, without a
-traceback."""
+"""Runs random command lines, generated from the parser.
+
+Each must exit with status 0, 2 or 130 within seconds, without a traceback.
+"""
 
 import argparse
 import contextlib

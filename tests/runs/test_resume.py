@@ -322,7 +322,7 @@ LINE = "train dqn --env gym/CartPole-v1 --steps 6000 --training-steps 1000 --eva
 
 
 def test_killed_at_random_moments_and_resumed_it_ends_the_same(tmp_path: Path) -> None:
-    """kill -9, whatever it is doing. `benchmarks/kill.py` does it twenty times and more."""
+    """Kill -9, whatever it is doing. `benchmarks/kill.py` does it twenty times and more."""
     assert main([*LINE.split(), "--out", str(tmp_path / "whole")]) == 0
     command = [sys.executable, "-m", "multihorizon"]
     words = [*LINE.split(), "--out", str(tmp_path / "killed")]

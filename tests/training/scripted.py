@@ -22,8 +22,10 @@ ACTIONS = 3
 
 
 class Scripted:
-    """Frames [environment's seed mod 251, episode mod 251, time, 1]. Episodes last 3 to 12 steps; how they end, and the
-    reward of a step, follow from the seed alone. Action a pays a on top."""
+    """Environments whose frames are [environment's seed mod 251, episode mod 251, time, 1].
+
+    Episodes last 3 to 12 steps. How they end, and the reward of a step, follow from the seed; action a adds a.
+    """
 
     frame_shape, frame_dtype, stack, actions = (4,), "uint8", 2, ACTIONS
     most_steps, timing = 12, TimingFields()

@@ -13,7 +13,7 @@ def test_options_that_xla_does_not_know_are_warned_of(monkeypatch: pytest.Monkey
     monkeypatch.setitem(compiling.OPTIONS, "cpu", {"xla_cpu_no_such_option": True})
     compiling._options.cache_clear()
     try:
-        with pytest.warns(UserWarning, match="compiling without xla_cpu_no_such_option, so slower"):
+        with pytest.warns(UserWarning, match="XLA does not support xla_cpu_no_such_option, so programs will be slower"):
             assert compiled(lambda x: 2 * x)(3) == 6
     finally:
         compiling._options.cache_clear()

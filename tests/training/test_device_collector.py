@@ -151,7 +151,7 @@ def test_memory_is_said_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     replay, whole = memory.needed_bytes(trainer)
     assert replay == trainer.shape.bytes
     assert whole > replay
-    assert "of it replay" in memory.check(trainer)
+    assert "is replay" in memory.check(trainer)
     monkeypatch.setattr(memory, "available_bytes", lambda: 1_000)
     with pytest.raises(ValueError, match="use fewer horizons"):
         memory.check(trainer)

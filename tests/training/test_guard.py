@@ -87,7 +87,7 @@ def test_returns_are_larger_where_steps_are_short() -> None:
 
 
 def test_a_categorical_loss_of_38_stops_training_with_the_last_good_weights() -> None:
-    """log 51 = 3.93 is an untrained network's; 38 was the first sign of a divergence that was infinite much later."""
+    """Log 51 = 3.93 is an untrained network's; 38 was the first sign of a divergence that was infinite much later."""
     watch = guard("rainbow")
     watch.check(state(1_000, 3.9))
     after = state(2_000, (3.9 + 38.0) / 2, parameter=2.0)  # the mean of the second thousand is 38

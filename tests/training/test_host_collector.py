@@ -22,9 +22,11 @@ from multihorizon.training.trainer import Progress
 
 @pytest.mark.parametrize(("environments", "iterations"), [(1, 1), (3, 1), (4, 1), (4, 2), (8, 1)])
 def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> None:
-    """720 steps read back from replay as lists: each frame follows the one before it in the same episode of the same
-    environment, and episodes end as they did there. After 360 of them, in one iteration or more, the environments had
-    time for the longest of their episodes, so that those under way are truncated and others begin."""
+    """In 720 steps read back from replay, each frame follows the previous one of its episode and environment.
+
+    Episodes end as they did in the environment. After 360 steps, in one iteration or more, the longest episode has had
+    time to end, so open episodes are truncated and new ones begin.
+    """
     make = Scripted if iterations == 1 else Long
     most = {"most_steps": 360 // environments}
     make = type("Timed", (make,), most)
@@ -180,8 +182,10 @@ def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyP
 
 
 def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
-    """Also where a replay that was lost is warmed up again: as many numbers of updates are left out as could have been
-    made meanwhile."""
+    """Counts also agree when a lost replay buffer is refilled.
+
+    The update numbers that could have been made meanwhile are skipped.
+    """
     trainer = trainer_of(small(warm_up_steps=120), environments=16, steps=192, iterations=9, make=Long)
     training = trainer.init(0)
     collector = trainer.collector
@@ -201,8 +205,10 @@ def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
 
 
 def test_exploration_falls_with_the_steps_of_all_environments() -> None:
-    """An agent that never learns and would always choose 2: how often it does not is what ε says, which falls from 1 to
-    0 in the 1,000 steps after the first 400."""
+    """An agent that never learns would always choose action 2, so the share of other actions follows ε.
+
+    ε falls from 1 to 0 in the 1,000 steps after the first 400.
+    """
     agent = small(warm_up_steps=400, optimiser=Adam(1e-12, epsilon=1.0))
     agent = replace(agent, epsilon=replace(agent.epsilon, final=0.0, decay_steps=1_000), replay_capacity=2_000)
     for environments in (1, 8):
@@ -224,8 +230,10 @@ def test_exploration_falls_with_the_steps_of_all_environments() -> None:
 
 
 def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step is stored, then learned from, and only then comes the next action. With several, the next actions are
-    chosen as the step is stored, so that the environments step while the device learns."""
+    """With one environment, a step is stored and learned from before the next action is chosen.
+
+    With several, the next actions are chosen when the step is stored, so environments step while the device learns.
+    """
     for environments, expected in ((1, "store learn act"), (4, "store learn store")):
         trainer = trainer_of(small(), environments, steps=200)
         events: list[str] = []

@@ -22,8 +22,7 @@ def evaluated(trainer: Trainer, steps: int, report: Report = lambda progress: No
 
 @pytest.mark.parametrize("environments", [3, 4, 8])
 def test_evaluation_finishes_what_it_begins(environments: int) -> None:
-    """Of Scripted's episodes, all that began before the steps were played, and none after: in one group, or in two
-    or four, which play in turns."""
+    """All episodes that start within the steps are finished, and none starts after, in one group or in several."""
     trainer = trainer_of(small(), evaluation_environments=environments)
     episodes_ = evaluated(trainer, steps=50)
     groups = small_groups(environments)

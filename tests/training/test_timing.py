@@ -40,8 +40,11 @@ TORSO = MlpTorso((4,))
 
 
 def chain(seed: int) -> HazardousMDP:
-    """Deterministic, with one action, so that every n-step target with exact values is exact. A third of the states
-    end the episode, the first two lead to one another, and durations are whole in every other state."""
+    """Returns a deterministic MDP with one action, so that every n-step target with exact values is exact.
+
+    A third of the states end the episode, the first two lead to one another, and durations are whole in every other
+    state.
+    """
     rng = np.random.default_rng(seed)
     transitions = np.zeros((STATES, 1, STATES))
     transitions[np.arange(STATES), 0, rng.integers(STATES, size=STATES)] = rng.random(STATES) < 0.67

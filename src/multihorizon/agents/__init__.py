@@ -1,1 +1,1 @@
-"""Value-based agents over many horizons: DQN is the case of one."""
+"""Value-based agents over many horizons. DQN is the case of one horizon."""

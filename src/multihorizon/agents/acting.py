@@ -14,7 +14,13 @@ from multihorizon.errors import InputError, at_least, inside
 
 
 class Acting(Enum):
-    """Which values an agent acts by. A number in its place is the γ of one head."""
+    """Which values an agent acts by. A number instead of a member is the γ of one head.
+
+    Attributes:
+        WEIGHTED: Σ wᵢ Q_γᵢ, the discount that the horizons add up to (the paper's Hyper agents).
+        LARGEST_GAMMA: The head with the largest γ (the paper's Multi agents).
+        SAMPLED_HEAD: A head drawn by its weight at each step (the μAgents of Kurth-Nelson & Redish, 2009).
+    """
 
     WEIGHTED = "Σ wᵢ Q_γᵢ: the discount that the horizons add up to (the paper's Hyper agents)"
     LARGEST_GAMMA = "the head with the largest γ (the paper's Multi agents)"
@@ -30,7 +36,7 @@ class Consistency(Enum):
 
 
 def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarray, " H"]:
-    """Weights of the heads in the values that choose (for SAMPLED_HEAD: the chance of each)."""
+    """Returns the weight of each head in the values that choose (for SAMPLED_HEAD: its probability)."""
     if acting is Acting.WEIGHTED:
         return horizons.weights.copy()
     if acting is Acting.SAMPLED_HEAD:
@@ -94,7 +100,13 @@ def check_consistency(consistency: Consistency, acting: Acting | float, horizons
 
 @dataclass(frozen=True)
 class Epsilon:
-    """The chance of a random action: 1 until learning starts, then linearly down to `final`."""
+    """The probability of a random action: 1 during the warm-up, then falling linearly to `final`.
+
+    Args:
+        final: The probability at the end of the decay, in [0, 1].
+        decay_steps: The steps over which it falls.
+        evaluation: The probability in evaluation, in [0, 1].
+    """
 
     final: float = 0.01
     decay_steps: int = 250_000
@@ -107,7 +119,12 @@ class Epsilon:
         at_least("epsilon.decay_steps", self.decay_steps, 0)
 
     def at(self, step: Int[Array, ""] | int, warm_up_steps: int) -> Any:
-        """An array where the step is one, and else a number, for which no device is asked."""
+        """Returns ε at a step of the run.
+
+        Args:
+            step: The step. A JAX array gives an array; a number gives a number, without a call to the device.
+            warm_up_steps: The steps before learning starts.
+        """
         clip = jnp.clip if isinstance(step, jax.Array) else np.clip
         done = clip((step - warm_up_steps) / max(self.decay_steps, 1), 0.0, 1.0)
         return 1.0 + done * (self.final - 1.0)

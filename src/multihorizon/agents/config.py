@@ -1,7 +1,7 @@
-"""The configuration of an agent: one frozen value that says all that makes it.
+"""The configuration of an agent, as one frozen value.
 
-Values come from three places. A preset holds the paper's, an environment replaces those that depend on its size, and
-what the user sets always wins.
+Values come from three places. A preset holds the paper's values, an environment replaces those that depend on its size,
+and a value that the user sets always wins.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ LABELS = ("name", "base", "chosen")  # fields that are no settings
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """All that makes an agent. A step is an agent's step: four frames of Atari.
+    """The complete configuration of an agent. A step is an agent step, which is four frames in Atari.
 
     Args:
         name: Label of the agent in files and figures.
@@ -112,7 +112,15 @@ class AgentConfig:
         return replace(self, **changed, chosen=tuple(sorted(named)))
 
     def check_setting(self, name: str, part: str = "") -> None:
-        """Raises an error that names the nearest setting, where there is none of that name."""
+        """Checks that a setting exists.
+
+        Args:
+            name: The name of the setting.
+            part: The name of a part of it, if one is meant.
+
+        Raises:
+            InputError: If it does not exist. The message names the nearest one.
+        """
         _check_name(name)
         parts = parts_of(getattr(self, name)) if part else []
         if part and not parts:
@@ -132,12 +140,12 @@ class AgentConfig:
 
 
 def setting_names() -> list[str]:
-    """Names of all settings of an agent."""
+    """Returns the names of all settings of an agent."""
     return [f.name for f in fields(AgentConfig) if f.name not in LABELS]
 
 
 def parts_of(value: Any) -> list[str]:
-    """Names of the settings inside a setting."""
+    """Returns the names of the parts of a setting."""
     return [] if isinstance(value, Horizons) or not is_dataclass(value) else [f.name for f in fields(value)]
 
 
@@ -167,7 +175,7 @@ def _with_part(name: str, current: Any, part: str, value: Any) -> Any:
 
 
 def _accepted(name: str, old: Any, value: Any) -> Any:
-    """`value` as the field holds it, where that is clear."""
+    """Converts a value to the type of the field, if the conversion is unambiguous."""
     if name == "horizons" and isinstance(value, float):
         return single(value)
     kinds = {"acting": Acting, **CHOICES}
@@ -178,7 +186,7 @@ def _accepted(name: str, old: Any, value: Any) -> Any:
 
 
 def _check_types(config: AgentConfig) -> None:
-    """Raises one line for the mistakes that users make."""
+    """Raises an InputError for a value of the wrong type."""
     given = config.horizons
     if not isinstance(given, Horizons):
         how = "horizons must be Horizons, as mh.minimax_grid(discount, heads=4) returns"
@@ -252,13 +260,13 @@ def resolve(agent: AgentConfig, defaults: Mapping[str, Any]) -> Resolution:
 
 
 def _chosen_parts(agent: AgentConfig, name: str) -> dict[str, Any]:
-    """Parts of a setting that the user named one by one, as in optimiser.learning_rate."""
+    """Returns the parts of a setting that the user set individually, such as optimiser.learning_rate."""
     parts = [path.partition(".")[2] for path in agent.chosen if path.startswith(f"{name}.")]
     value = getattr(agent, name)
     return {part: getattr(value, part) for part in parts if hasattr(value, part)}
 
 
 def _with_parts(value: Any, parts: dict[str, Any]) -> Any:
-    """A setting with some of its parts replaced, as far as it has them."""
+    """Returns a setting with some of its parts replaced. Parts that it does not have are ignored."""
     known = {part: given for part, given in parts.items() if part in parts_of(value)}
     return replace(value, **known) if known else value

@@ -1,4 +1,4 @@
-"""Learning: a state, and one update of it by a batch. Written for one seed; vmap adds more."""
+"""Learning: the learner's state, and one update of it from a batch. Written for one seed; vmap adds more."""
 
 from typing import Any, NamedTuple
 
@@ -20,14 +20,15 @@ from multihorizon.kernels import fused_heads
 from multihorizon.kernels.convolution import Convolve
 
 Parameters = dict[str, Any]
-"""A network's weights by name. Not a network itself: those are Python's to take apart, which takes longer than a GPU
-takes for an update."""
+"""A network's weights by name. Flattening a network object in Python would take longer than an update on a GPU."""
 
 
 class LearnerState(NamedTuple):
-    parameters: Parameters  # of the network that learns, in float32
-    rounded: Parameters | None  # the same in the type that is computed with; None where that is float32 too
-    target: Parameters  # of the network that is bootstrapped from, in the type that is computed with
+    """The state of the learner for one seed."""
+
+    parameters: Parameters  # of the online network, in float32
+    rounded: Parameters | None  # the same in the compute type; None if that is float32
+    target: Parameters  # of the target network, in the compute type
     optimiser: optax.OptState
 
     @property
@@ -39,11 +40,11 @@ class UpdateMetrics(NamedTuple):
     """Means over the batch of one update."""
 
     losses: Float[Array, " H"]
-    values: Float[Array, " H"]  # of the actions that were taken
+    values: Float[Array, " H"]  # of the actions taken
 
 
 class Learner:
-    """The functions of an agent on observations of one shape. Holds no state of its own."""
+    """The functions of an agent for observations of one shape. It holds no state."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class Learner:
         return eqx.combine(jax.tree.unflatten(self._structure, leaves), self._rest)
 
     def values(self, parameters: Parameters, observation: Array) -> Float[Array, "H A"]:
-        """Q of every horizon and action for one observation."""
+        """Returns Q for every horizon and action, for one observation."""
         return self.agent.loss.values(self.network(parameters)(observation))
 
     def weights_after(self, elapsed: Array) -> Float[Array, " H"]:
@@ -111,7 +112,7 @@ class Learner:
     def transition_losses(
         self, parameters: Parameters, target: Parameters, transition: Transition
     ) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
-        """The loss of each head on one transition, and its value of the action taken."""
+        """Returns the loss of each head on one transition, and its value of the action taken."""
         loss = self.agent.loss
         ahead = self.network(target)(transition.next_observation)
         choosing = self.values(parameters, transition.next_observation) if self.agent.double_q else loss.values(ahead)
@@ -138,7 +139,7 @@ class Learner:
 
     def _fuses_heads(self, weight_shape: tuple[int, ...]) -> bool:
         loss = self.agent.loss
-        if self.convolve is not Convolve.FUSED or type(loss) is not Categorical:  # a subclass may compare otherwise
+        if self.convolve is not Convolve.FUSED or type(loss) is not Categorical:  # a subclass may define another loss
             return False
         outputs, features = weight_shape
         return fused_heads.fits(outputs, features, loss.atoms)
@@ -155,7 +156,7 @@ class Learner:
     def update(
         self, state: LearnerState, transitions: Transition, importance: Float[Array, " B"]
     ) -> tuple[LearnerState, Float[Array, " B"], UpdateMetrics]:
-        """One step of gradient descent on a batch, and the new priorities of its transitions."""
+        """Makes one step of gradient descent on a batch; also returns the new priorities of its transitions."""
 
         def objective(parameters: Parameters) -> tuple[Float[Array, ""], tuple[Array, Array]]:
             losses, values = jax.vmap(lambda t: self.transition_losses(parameters, state.target, t))(transitions)
@@ -172,7 +173,7 @@ class Learner:
     def learn(
         self, shape: ReplayShape, state: LearnerState, replay: Replay, key: Key[Array, ""]
     ) -> tuple[LearnerState, Replay, UpdateMetrics]:
-        """One update: sample, learn, reprioritise."""
+        """Makes one update: samples a batch, learns from it, and writes its new priorities."""
         batch = replays.sample(shape, replay, key)
         prioritised = self.agent.priority is not Priority.UNIFORM
         importance = replays.importance_weights(batch.priorities) if prioritised else jnp.ones(shape.batch)
@@ -186,7 +187,7 @@ class Learner:
         return max(1, self.agent.target_period_steps // self.agent.update_period_steps)
 
     def copy_target(self, state: LearnerState) -> LearnerState:
-        """A copy, since two parts of a state must not share memory that one of them gives up."""
+        """Copies the weights to the target network, because donated parts of a state must not share memory."""
         return state._replace(target=jax.tree.map(jnp.copy, state.computed_with))
 
     def copies_target_after(self, updates: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Losses of one transition, a number for each head. Batch and seeds are vmapped over them."""
+"""Losses of one transition, one number per head. vmap adds the batch and the seeds."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -14,12 +14,12 @@ from multihorizon.errors import InputError
 
 @runtime_checkable
 class Loss(Protocol):
-    """What a head's output means, and how far it is from its target."""
+    """The meaning of a head's output, and its distance from a target."""
 
     def output_shape(self, heads: int, actions: int) -> tuple[int, ...]: ...
 
     def values(self, output: Float[Array, "H A *Z"]) -> Float[Array, "H A"]:
-        """Q from the network's output."""
+        """Returns Q from the network's output."""
 
     def target(
         self,
@@ -28,13 +28,13 @@ class Loss(Protocol):
         next_output: Float[Array, "H A *Z"],
         next_actions: Int[Array, " H"],
     ) -> Float[Array, "H *Z"]:
-        """`returns` + `bootstraps` · (value of `next_actions` in `next_output`), without a gradient."""
+        """Returns `returns` + `bootstraps` · (value of `next_actions` in `next_output`), without a gradient."""
 
     def losses(self, output: Float[Array, "H *Z"], target: Float[Array, "H *Z"]) -> Float[Array, " H"]:
-        """Loss of each head for the action taken."""
+        """Returns the loss of each head for the action taken."""
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """Bounds an untrained network's mean loss where returns lie within ±`largest_returns`."""
+        """Returns a bound on an untrained network's mean loss if returns lie within ±`largest_returns`."""
 
 
 def of_action(output: Float[Array, "H A *Z"], action: Int[Array, ""]) -> Float[Array, "H *Z"]:
@@ -69,13 +69,21 @@ class Huber:
         return jnp.where(size <= 1, 0.5 * error**2, size - 0.5)
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """At least 1, since an untrained network is wrong by about that much even where all rewards are 0."""
+        """Returns at least 1: an untrained network is wrong by about that much even if all rewards are 0."""
         return np.maximum(largest_returns, 1.0)
 
 
 @dataclass(frozen=True)
 class Categorical:
-    """Distributions over atoms evenly spaced on [-v_max, v_max], and their cross-entropy (C51)."""
+    """Distributional learning with the cross-entropy (C51).
+
+    Args:
+        atoms: The number of atoms Z, evenly spaced on [-v_max, v_max]; at least 2.
+        v_max: The largest return that can be represented, positive.
+
+    Raises:
+        InputError: If an argument lies outside its range.
+    """
 
     atoms: int = 51
     v_max: float = 10.0
@@ -88,6 +96,7 @@ class Categorical:
 
     @property
     def support(self) -> Float[Array, " Z"]:
+        """The atoms [Z]."""
         return jnp.linspace(-self.v_max, self.v_max, self.atoms)
 
     def output_shape(self, heads: int, actions: int) -> tuple[int, ...]:
@@ -110,13 +119,22 @@ class Categorical:
         return -jnp.sum(target * jax.nn.log_softmax(output), axis=-1)
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """log Z: the cross-entropy with a uniform distribution, whatever the target."""
+        """Returns log Z, the cross-entropy of a uniform distribution with any target."""
         return np.full(largest_returns.shape, np.log(self.atoms))
 
     def project(
         self, return_: Float[Array, ""], bootstrap: Float[Array, ""], probabilities: Float[Array, " Z"]
     ) -> Float[Array, " Z"]:
-        """The distribution of return_ + bootstrap · z, shared between the two atoms next to each of its values."""
+        """Projects the distribution of return_ + bootstrap · z onto the atoms.
+
+        Args:
+            return_: The n-step return.
+            bootstrap: The factor on the next value.
+            probabilities: The probabilities of the atoms z [Z].
+
+        Returns:
+            The probabilities of the atoms [Z]. Each shifted atom is shared between its two nearest neighbours.
+        """
         spacing = 2 * self.v_max / (self.atoms - 1)
         moved = jnp.clip(return_ + bootstrap * self.support, -self.v_max, self.v_max)
         nearness = jnp.clip(1 - jnp.abs(moved[None, :] - self.support[:, None]) / spacing, 0, 1)  # [to from]
@@ -124,7 +142,12 @@ class Categorical:
 
 
 class Bootstrap(Enum):
-    """Which action a head's target takes next."""
+    """Which action a head's target takes next.
+
+    Attributes:
+        OWN: Each head's own best action, as in the paper. The weighted sum is then the value of no single policy.
+        ACTING: The action that the agent would take, the same for all heads. The weighted sum is then its value.
+    """
 
     OWN = "each head's own best: what the paper does; the weighted sum is then the value of no single policy"
     ACTING = "the one that the agent would take, the same for all heads: consistent"
@@ -133,14 +156,21 @@ class Bootstrap(Enum):
 def next_actions(
     choosing: Float[Array, "H A"], acting_weights: Float[Array, " H"], bootstrap: Bootstrap
 ) -> Int[Array, " H"]:
-    """`choosing` are the values that choose: the target network's, or the online one's for double Q-learning."""
+    """Returns each head's next action; `choosing` are values of the target network, or online ones for double Q."""
     if bootstrap is Bootstrap.OWN:
         return jnp.argmax(choosing, axis=1)
     return jnp.full(choosing.shape[0], jnp.argmax(acting_weights @ choosing))
 
 
 class Priority(Enum):
-    """How often a transition is replayed."""
+    """How often a transition is replayed.
+
+    Attributes:
+        UNIFORM: All transitions equally often.
+        AVERAGED: In proportion to √loss averaged over the heads, as in the paper.
+        LARGEST_GAMMA: In proportion to √loss of the head with the largest γ, which the paper's appendix found better.
+        ACTING: In proportion to √loss averaged with the weights that the agent acts by.
+    """
 
     UNIFORM = "all alike"
     AVERAGED = "by √loss averaged over the heads, as in the paper"
@@ -151,6 +181,7 @@ class Priority(Enum):
 def priority(
     losses: Float[Array, " H"], gammas: Float[Array, " H"], acting_weights: Float[Array, " H"], by: Priority
 ) -> Float[Array, ""]:
+    """Returns the priority of a transition from the losses of its heads."""
     roots = jnp.sqrt(losses + 1e-10)
     if by is Priority.LARGEST_GAMMA:
         return roots[jnp.argmax(gammas)]

@@ -1,6 +1,6 @@
-"""From an observation to the outputs of all heads: a torso, and one linear layer for every horizon and action.
+"""Networks: a torso from an observation to features, and one linear layer for all horizons and actions.
 
-Written for one observation; vmap adds the batch and the seeds. The only file that knows of equinox layers.
+Networks are written for one observation; vmap adds the batch and the seeds.
 """
 
 import inspect
@@ -39,8 +39,11 @@ def _bound(fan_in: int) -> float:
 
 
 class Dense(eqx.Module):
-    """Outputs come first, as in the gradient that differentiation makes: on a CPU an optimiser would read another
-    order entry by entry, from as many cache lines, which took a third of an update."""
+    """A dense layer.
+
+    The weight is stored [O I], the layout of its gradient. With another layout, an optimiser on a CPU reads each entry
+    from its own cache line, which took a third of the time of an update.
+    """
 
     weight: Float[Array, "O I"]
     bias: Float[Array, " O"]
@@ -55,8 +58,8 @@ class Dense(eqx.Module):
 
 @jax.custom_jvp
 def product_in_full(weight: Float[Array, "O I"], x: Float[Array, " I"]) -> Float[Array, " O"]:
-    """A product in float32 of whatever type. Its gradients are of the type that is computed with."""
-    if jax.default_backend() == "cpu":  # where XLA makes some programs with a product of two types that it cannot run
+    """Returns the product accumulated in float32, for any compute type. Gradients have the compute type."""
+    if jax.default_backend() == "cpu":  # XLA cannot run some programs with products of mixed types there
         weight, x = weight.astype(jnp.float32), x.astype(jnp.float32)
     return jnp.dot(weight, x, preferred_element_type=jnp.float32)
 
@@ -68,7 +71,7 @@ def _product_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) ->
 
 
 class Convolution(eqx.Module):
-    """A square kernel whose size is a multiple of its stride, with SAME padding, and a ReLU."""
+    """A convolution with a square kernel, whose size is a multiple of its stride, SAME padding, and a ReLU."""
 
     weight: Float[Array, "k k I O"]
     bias: Float[Array, " O"]
@@ -93,12 +96,12 @@ class Convolution(eqx.Module):
 
 
 Torso = Callable[[Key[Array, ""], tuple[int, ...]], eqx.Module]
-"""Makes a module from one observation, of the shape given, to its features [F]."""
+"""Makes a module that maps one observation of the given shape to features [F]."""
 
 
 @dataclass(frozen=True)
 class OwnNetwork:
-    """Stands in a configuration for a network of the user's, which is handed in again when a run is loaded."""
+    """Represents a user's own network in a configuration. The user passes the network again when loading the run."""
 
     name: str
 
@@ -117,7 +120,7 @@ class _Function(eqx.Module):
 
 
 def as_torso(network: Any) -> Torso:
-    """Returns a network of the user's as a function that makes one.
+    """Converts a user's network to a function that makes a module.
 
     Args:
         network: `ConvTorso` or `MlpTorso`; a function `(key, observation_shape)` that makes an equinox module; an
@@ -164,7 +167,12 @@ class _Dense(eqx.Module):
 
 @dataclass(frozen=True)
 class ConvTorso:
-    """Convolutions, each (channels, size, stride), then a dense layer."""
+    """Convolutions followed by a dense layer, for images.
+
+    Args:
+        layers: The convolutions, each (channels, kernel size, stride).
+        hidden: The width of the dense layer.
+    """
 
     layers: tuple[tuple[int, int, int], ...]
     hidden: int
@@ -185,7 +193,11 @@ class ConvTorso:
 
 @dataclass(frozen=True)
 class MlpTorso:
-    """Dense layers of these widths, for observations of any shape."""
+    """Dense layers, for observations of any shape.
+
+    Args:
+        widths: The width of each layer.
+    """
 
     widths: tuple[int, ...]
 
@@ -200,18 +212,21 @@ SMALL = ConvTorso(((16, 3, 1),), 128)
 MLP = MlpTorso((128, 128))
 
 
-LANES = 8  # of a matrix product on a GPU: XLA would copy a larger matrix into one with a multiple of as many columns
+LANES = 8  # on a GPU, XLA copies a matrix unless the number of its columns is a multiple of this
 
 
 class Network(eqx.Module):
-    """Outputs [H A], or [H A Z] where the loss has atoms: in float32, since rounded ones would blur the small
-    differences between actions."""
+    """A torso with heads, whose outputs are [H A], or [H A Z] if the loss has atoms.
+
+    Outputs are float32, because lower precision would lose the small differences between actions.
+    """
 
     torso: Any
     heads: Dense
     output_shape: tuple[int, ...] = eqx.field(static=True)
 
     def features(self, observation: Array) -> Float[Array, " F"]:
+        """Returns the torso's features of an observation; uint8 observations are scaled to [0, 1]."""
         dtype = self.heads.weight.dtype
         scale = 1 / 255 if observation.dtype == jnp.uint8 else 1.0
         return self.torso(observation.astype(dtype) * jnp.asarray(scale, dtype))
@@ -230,7 +245,7 @@ def make_network(
     convolve: Convolve = Convolve.PLAIN,
     initial: Initial = Initial.FAN_IN,
 ) -> Network:
-    """`output_shape` is (H, A) or (H, A, Z). `initial` draws the heads and those layers of a torso that are ours."""
+    """Makes a network with outputs (H, A) or (H, A, Z). `initial` applies to the heads and to this package's layers."""
     torso_key, head_key = jax.random.split(key)
     made = torso(torso_key, observation_shape)
     if not isinstance(made, eqx.Module) or not callable(made):
@@ -259,19 +274,19 @@ def _in_one_line(problem: Exception) -> str:
 
 
 def _computed_by(torso: eqx.Module, convolve: Convolve) -> eqx.Module:
-    """The same network, whose convolutions are computed in one of several ways."""
+    """Returns the torso with its convolutions computed in the given way."""
 
     def changed(layer: Any) -> Any:
         if isinstance(layer, Convolution):
             layer = copy(layer)
-            object.__setattr__(layer, "convolve", convolve)  # a static field, which no tree holds
+            object.__setattr__(layer, "convolve", convolve)  # a static field is not a leaf of the tree
         return layer
 
     return jax.tree.map(changed, torso, is_leaf=lambda node: isinstance(node, Convolution))
 
 
 def _as_xavier(torso: eqx.Module) -> eqx.Module:
-    """The same draws, within Xavier's bounds."""
+    """Returns the torso with the same random weights, scaled to Xavier's bounds."""
 
     def scaled(layer: Any) -> Any:
         if isinstance(layer, Convolution):
@@ -290,11 +305,11 @@ def _scaled(layer: Any, fan_in: int, fan_out: int) -> Any:
 
 
 def fuses_convolutions(network: Network) -> bool:
-    """Whether any convolution of a network uses a kernel of ours."""
+    """Returns whether any convolution of a network fits the fused kernel."""
     layers = jax.tree.leaves(network, is_leaf=lambda node: isinstance(node, Convolution))
     return any(isinstance(layer, Convolution) and fused_convolution.fits(layer.weight.shape) for layer in layers)
 
 
 def cast(network: Any, dtype: Any) -> Any:
-    """The same network, or parameters, with all weights in another precision."""
+    """Converts all weights of a network, or of parameters, to another precision."""
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, network)

@@ -1,4 +1,4 @@
-"""Optimisers as values. The only file that knows of optax's optimisers."""
+"""Optimisers as values. Only this file imports optax's optimisers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,13 +33,14 @@ class Adam:
         positive("the optimiser's epsilon", self.epsilon)
 
     def make(self) -> optax.GradientTransformation:
+        """Returns the optimiser as an optax transformation."""
         if not self.epsilon_hat:
             return optax.adam(self.learning_rate, b1=BETA_1, b2=BETA_2, eps=self.epsilon)
         return optax.chain(_scale_by_adam_hat(self.epsilon), optax.scale(-self.learning_rate))
 
 
 def _scale_by_adam_hat(epsilon: float) -> optax.GradientTransformation:
-    """optax.scale_by_adam with ε added before the bias correction."""
+    """Returns optax.scale_by_adam with ε added before the bias correction."""
 
     def update(gradients: Any, state: Any, parameters: Any = None) -> tuple[Any, Any]:
         del parameters
@@ -76,6 +77,7 @@ class RmsProp:
         inside("decay", self.decay, 0, 1)
 
     def make(self) -> optax.GradientTransformation:
+        """Returns the optimiser as an optax transformation."""
         return optax.rmsprop(
             self.learning_rate,
             decay=self.decay,

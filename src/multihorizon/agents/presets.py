@@ -1,7 +1,7 @@
-"""The paper's agents as values: DQN, C51 and Rainbow, each plain, Multi and Hyper, and the paper's ablation.
+"""The paper's agents as values: DQN, C51 and Rainbow with their Multi and Hyper versions, and the paper's ablation.
 
-All numbers are the paper's table (Appendix G) or its authors' code, except the horizons of the `any-` agents. An agent
-differs from another in values only.
+All numbers come from the paper's table (Appendix G) or its authors' code, except the horizons of the `any-` agents.
+Agents differ in values only.
 """
 
 from dataclasses import replace
@@ -53,12 +53,12 @@ RAINBOW = replace(
 
 
 def multi(agent: AgentConfig) -> AgentConfig:
-    """Learns ten horizons, acts by the largest: the auxiliary task alone."""
+    """Returns the Multi version of an agent: it learns ten horizons and acts by the largest γ."""
     return replace(agent, name=f"multi-{agent.name}", horizons=ATARI_HORIZONS, acting=Acting.LARGEST_GAMMA)
 
 
 def hyper(agent: AgentConfig) -> AgentConfig:
-    """Learns ten horizons, acts by their weighted sum."""
+    """Returns the Hyper version of an agent: it learns ten horizons and acts by their weighted sum."""
     return replace(agent, name=f"hyper-{agent.name}", horizons=ATARI_HORIZONS, acting=Acting.WEIGHTED)
 
 

@@ -1,8 +1,8 @@
-"""Replay on the device: each frame stored once, stacks rebuilt when sampled, drawn by priority.
+"""The replay buffer on the device: stores each frame once, rebuilds stacks when sampling, and samples by priority.
 
-Several streams, one for each environment, stand side by side. A step is a row of its stream; an episode that was
-truncated takes one row more, for the frame that it was cut off at, which is bootstrapped from and is never the start of
-a transition. So streams may be of unequal length. Written for one seed.
+There is one stream for each environment. A step is a row of its stream. A truncated episode takes one more row, for its
+last frame, which is bootstrapped from and never starts a transition. Streams may therefore differ in length. Written
+for one seed.
 """
 
 from dataclasses import dataclass
@@ -35,8 +35,10 @@ def has_final(ends: Any) -> Any:
 
 
 class Transition(NamedTuple):
-    """`rewards` are raw, and 0 after the episode's end; `next_observation` is `steps` ≤ n steps on. `timing` has arrays
-    [n] where the environment has timing; after the episode's end durations are 0 and survivals 1."""
+    """An n-step transition: raw `rewards`, 0 after the end, and the observation `steps` ≤ n steps later.
+
+    `timing` has arrays [n] where the environment has timing. After the episode's end durations are 0 and survivals 1.
+    """
 
     observation: Array
     action: Int[Array, ""]
@@ -59,8 +61,11 @@ class Rows(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """Row t of stream n is at t·N + n. Priorities are in blocks of rows of all streams, with the sum of each block kept
-    beside them and always recomputed from it, so that it cannot drift."""
+    """The contents of the buffer. Row t of stream n is at index t·N + n.
+
+    Priorities are stored in blocks of rows of all streams. The sum of a block is always recomputed from the block, so
+    rounding errors do not accumulate.
+    """
 
     frames: Array  # [L·N ...]
     actions: Int[Array, " LN"]
@@ -75,6 +80,8 @@ class Replay(NamedTuple):
 
 
 class Batch(NamedTuple):
+    """A sampled batch, with the place and the priority of each transition."""
+
     transitions: Transition  # [B ...]
     indices: Int[Array, " B"]
     priorities: Float[Array, " B"]
@@ -82,7 +89,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplayShape:
-    """All that fixes the size of a replay."""
+    """The sizes of a replay buffer."""
 
     capacity: int
     streams: int
@@ -109,7 +116,7 @@ class ReplayShape:
 
     @property
     def rows_per_block(self) -> int:
-        """Blocks about as wide as there are blocks: the cheapest two-level search."""
+        """Chosen so that blocks are about as wide as their number, the cheapest two-level search."""
         return max(1, round(np.sqrt(self.rows * self.streams) / self.streams))
 
     @property
@@ -123,6 +130,7 @@ class ReplayShape:
 
 
 def init(shape: ReplayShape) -> Replay:
+    """Returns an empty buffer."""
     size = shape.rows * shape.streams
     return Replay(
         frames=jnp.zeros((size, *shape.frame_shape), shape.frame_dtype),
@@ -146,7 +154,7 @@ def add(shape: ReplayShape, replay: Replay, rows: Rows, first: Int[Array, ""] | 
 def add_finals(
     shape: ReplayShape, replay: Replay, frames: Array, truncated: Bool[Array, " m"], first: Int[Array, ""] | int = 0
 ) -> Replay:
-    """Writes the frames [m ...] that episodes were cut off at, to those streams alone in which one was."""
+    """Writes the last frames [m ...] of truncated episodes; other streams do not change."""
     none = jnp.zeros(frames.shape[0])
     actions, ends = none.astype(int), jnp.full(frames.shape[0], FINAL, jnp.uint8)
     timing = shape.timing.fill(lambda: jnp.ones(frames.shape[0]))
@@ -157,7 +165,7 @@ def add_finals(
 def _write(
     shape: ReplayShape, replay: Replay, rows: Rows, which: Bool[Array, " m"], first: Int[Array, ""] | int
 ) -> Replay:
-    """Writes a row to some streams, and makes the one n steps before it, whose return is now known, ready to sample."""
+    """Writes a row to some streams. The row n steps earlier, whose return is now known, becomes ready to sample."""
     streams = first + jnp.arange(rows.frame.shape[0])
     row = replay.written[streams] % shape.rows
     before = replay.ages[((row - 1) % shape.rows) * shape.streams + streams]
@@ -199,7 +207,7 @@ def _prioritise(
 
 
 def sample(shape: ReplayShape, replay: Replay, key: Key[Array, ""]) -> Batch:
-    """A batch, each with a chance in proportion to its priority: one draw from each of B equal parts of the whole."""
+    """Samples a batch by priority, with one draw from each of B equal parts of the total."""
     draws = jax.random.uniform(key, (2, shape.batch))
     parts = (jnp.arange(shape.batch) + draws[0]) / shape.batch
     draw = fused_replay.draw if kernels.in_use() else _draw
@@ -214,16 +222,23 @@ def _draw(
     parts: Float[Array, " B"],
     within: Float[Array, " B"],
 ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-    """The indices at shares `parts` of the sum of all, and then, since floats run out of digits, at shares `within`
-    their blocks; their priorities."""
+    """Draws a block for each share in `parts` of the total, then an entry for each share in `within` of its block.
+
+    A single search over all entries would need more digits than float32 has.
+
+    Returns:
+        The indices drawn and their priorities.
+    """
     blocks = _search(jnp.cumsum(block_sums)[None], parts[:, None])
     leaves = _search(jnp.cumsum(priorities[blocks], axis=1), within[:, None])
     return blocks * priorities.shape[1] + leaves, priorities[blocks, leaves]
 
 
 def _search(sums: Float[Array, "#B width"], share: Float[Array, "B 1"]) -> Int[Array, " B"]:
-    """The first entry whose running sum exceeds a share of the whole: never one that adds nothing to it. If some are
-    not finite none may: then the last."""
+    """Returns the first index whose running sum exceeds a share of the total, never one with priority 0.
+
+    If values are not finite there may be none; the last index is then returned.
+    """
     whole = sums[:, -1:]
     before = jnp.sum(sums <= jnp.minimum(share * whole, whole * fused_replay.ALMOST), axis=1)
     return jnp.minimum(before, sums.shape[1] - 1)
@@ -251,7 +266,7 @@ def _transition(shape: ReplayShape, replay: Replay, index: Int[Array, ""]) -> Tr
 
 
 def _stack(shape: ReplayShape, replay: Replay, row: Int[Array, ""], stream: Int[Array, ""]) -> Array:
-    """The last frames until `row`, oldest first, along the last axis; blank before the episode's start."""
+    """Returns the frames up to `row`, oldest first, along the last axis; zeros before the start of the episode."""
     back = jnp.arange(shape.stack - 1, -1, -1)
     indices = ((row - back) % shape.rows) * shape.streams + stream
     age = replay.ages[(row % shape.rows) * shape.streams + stream]
@@ -262,8 +277,10 @@ def _stack(shape: ReplayShape, replay: Replay, row: Int[Array, ""], stream: Int[
 
 
 def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Returns the smallest and the largest of one value per row, among the rows that are written; 1 if none is. NaN if
-    one of them is NaN."""
+    """Returns the smallest and the largest of one value per row, among the rows that are written.
+
+    Both are 1 if no row is written, and NaN if one of the values is NaN.
+    """
     row, stream = jnp.divmod(jnp.arange(values.shape[0]), written.shape[0])
     held = jnp.where(row < written[stream], values, values[0])
     is_empty = written[0] == 0
@@ -273,7 +290,7 @@ def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Fl
 def reprioritise(
     shape: ReplayShape, replay: Replay, indices: Int[Array, " B"], priorities: Float[Array, " B"]
 ) -> Replay:
-    """New priorities of sampled transitions; of one that is no longer held, none."""
+    """Sets new priorities of sampled transitions, except of those that have been overwritten."""
     if kernels.in_use():
         written, sums = fused_replay.write(replay.priorities, replay.block_sums, indices, priorities)
         replay = replay._replace(priorities=written, block_sums=sums)
@@ -286,6 +303,6 @@ def reprioritise(
 
 
 def importance_weights(priorities: Float[Array, " B"]) -> Float[Array, " B"]:
-    """1 / √p, divided by the largest of the batch."""
+    """Returns 1 / √p, divided by the largest weight of the batch."""
     weights = 1 / jnp.sqrt(priorities + 1e-10)
     return weights / weights.max()

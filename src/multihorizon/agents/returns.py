@@ -1,4 +1,4 @@
-"""n raw rewards, folded by each head's own γ. A return folded before it is stored could serve only one."""
+"""n-step returns, computed from raw rewards with each head's own γ when a transition is sampled."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -35,7 +35,7 @@ def _before(first: float, values: Float[Array, " n"]) -> Float[Array, " n"]:
 def bootstrap_factors(
     gammas: Float[Array, " H"], steps: Int[Array, ""], terminated: Bool[Array, ""], timing: Timing = UNIT_STEPS
 ) -> Float[Array, " H"]:
-    """Returns what the value `steps` on counts: γᵢ^steps, and nothing where the episode terminated on the way.
+    """Returns the factor of the value `steps` later: γᵢ^steps, or 0 if the episode terminated before.
 
     With durations it is γᵢ to the power of their sum, and with survivals times their product. After the episode's end
     durations are 0 and survivals 1. A truncated episode bootstraps from where it was cut off: `steps` is then fewer

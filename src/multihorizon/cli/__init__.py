@@ -1,4 +1,4 @@
-"""The command line. Nothing heavy is imported before a command needs it, so that --help answers at once."""
+"""The command line. Commands import heavy modules only when they run, so that --help responds quickly."""
 
 import argparse
 import io
@@ -46,7 +46,7 @@ USE_JAX = ("train", "resume", "evaluate", "watch", "foraging", "sweep")
 EXAMPLES = """\
 examples:
   multihorizon pathworld --out figures          the paper's Pathworld tables and figures
-  multihorizon discount                         the discount that the published Atari agents really act by
+  multihorizon discount                         the discount that the published Atari agents act by
   multihorizon discount --grid minimax --heads 3 --gamma-cap 0.997 --t-max 300
   multihorizon preferences --discount quasi-hyperbolic:0.7,0.99
   multihorizon train multi-rainbow --env minatar/breakout --seeds 3
@@ -55,7 +55,7 @@ examples:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose errors are one line, and name the nearest option."""
+    """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")
@@ -84,11 +84,11 @@ def parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0, or 2 where what was asked for cannot be done, said in one line."""
+    """Runs a command and returns the exit status: 0, 2 after an error that is reported in one line, or 128 + signal."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without γ shows a question mark
+            stream.reconfigure(errors="replace")  # a terminal that cannot show γ shows a question mark
     with interrupts.handled(raise_again=False):
         return _guarded(arguments)
 
@@ -98,8 +98,8 @@ def _guarded(arguments: list[str]) -> int:
         _run(arguments)
         interrupts.check()  # whoever asked to stop learns that it came too late for that
         return 0
-    except BrokenPipeError:  # whoever read our output, as `head` does, has seen enough
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it on leaving
+    except BrokenPipeError:  # the reader of our output, such as `head`, has closed the pipe
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it on exit
         return 0
     except KeyboardInterrupt as stopped:
         print(": ".join(("multihorizon", "interrupted", *map(str, stopped.args))), file=sys.stderr)
@@ -137,7 +137,7 @@ ARGUMENTS = "steps|seeds?|episodes|fps|training_steps|evaluation_steps|checkpoin
 
 
 def _with_flags(message: str) -> str:
-    """A message of the library's, with flags in place of its arguments."""
+    """Returns a message of the library with flags in place of the names of arguments."""
     words = "|".join([*FLAGS, ARGUMENTS])
     message = re.sub(r"choose an(other|\s?empty) folder$", r"choose an\1 folder with --out", message)
     message = re.sub(r"pass trust=True, or hand the environment in with env=", "add --trust", message)
@@ -149,20 +149,22 @@ def _with_flags(message: str) -> str:
 
 
 def _for_people(problem: Exception) -> str | None:
-    """In one line; None where it is no fault of the user's, or of the machine's, but ours."""
+    """Returns a one-line message, or None if the exception is a bug in this package."""
     if isinstance(problem, InputError):
         return _with_flags(str(problem))
     if isinstance(problem, OSError):
         return f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem.strerror or problem)
     if isinstance(problem, MemoryError):
-        return "this takes more memory than there is; ask for less"
-    if type(problem).__name__ == "JaxRuntimeError" and "RESOURCE_EXHAUSTED" in str(problem):  # without importing it
-        return "the device has too little memory for this: use fewer seeds, a smaller replay or batch, or another one"
+        return "not enough memory; use fewer seeds, or a smaller replay buffer or batch"
+    if type(problem).__name__ == "JaxRuntimeError" and "RESOURCE_EXHAUSTED" in str(
+        problem
+    ):  # by name, so that JAX is not imported
+        return "the device is out of memory; use fewer seeds, a smaller replay buffer or batch, or another device"
     return None
 
 
 def refuse(command: str | None, word: str) -> NoReturn:
-    """An option that the command does not have."""
+    """Raises an InputError for an unknown option, which suggests the nearest one."""
     if command is None:
         raise InputError(f"'{word}' is not understood (see multihorizon --help)")
     if word.startswith("-"):

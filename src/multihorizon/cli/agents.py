@@ -1,13 +1,13 @@
-"""multihorizon agents: the presets, side by side."""
+"""multihorizon agents: compares the presets."""
 
 import argparse
 
-SUMMARY = "the paper's agents and its ablation, side by side"
+SUMMARY = "lists the paper's agents and those of its ablation"
 DESCRIPTION = """\
-DQN, C51 and Rainbow, each plain, Multi (ten horizons, acts by the largest) and Hyper (acts by their weighted sum);
-any-rainbow, whose horizons are designed for a change of discount after training (evaluate --discount); and the steps
-of the ablation between C51 and Rainbow. What differs from the agent that it is made of is marked with *:
-multi-rainbow is made of rainbow, rainbow of c51, c51 of dqn.
+Lists DQN, C51 and Rainbow, the agents of the ablation between C51 and Rainbow, and any-rainbow, whose horizons are
+designed for a change of discount after training (evaluate --discount). A Multi agent has ten horizons and acts by the
+largest γ; a Hyper agent acts by their weighted sum. An asterisk marks a setting that differs from the agent that a
+preset builds on: multi-rainbow builds on rainbow, rainbow on c51, and c51 on dqn.
 """
 PARENTS = {"c51": "dqn", "rainbow": "c51", "c51-nstep": "c51", "c51-priority": "c51"}
 
@@ -15,13 +15,13 @@ PARENTS = {"c51": "dqn", "rainbow": "c51", "c51-nstep": "c51", "c51-priority": "
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = "agent to show with --env (default: rainbow)"
     parser.add_argument("agent", metavar="AGENT", nargs="?", default="rainbow", help=which)
-    where = "show an agent's settings as they are in this environment, and where each comes from"
+    where = "environment for which to show all settings of the agent, and where each comes from (default: none)"
     parser.add_argument("--env", metavar="ENV", help=where)
-    parser.add_argument("--json", action="store_true", help="agent → its whole configuration")
+    parser.add_argument("--json", action="store_true", help="print the complete configuration of each agent as JSON")
 
 
 def _short(rate: float) -> str:
-    """2.5e-4 rather than 0.00025."""
+    """Formats a learning rate as 2.5e-4 instead of 0.00025."""
     digits, exponent = f"{rate:.2e}".split("e")
     return f"{float(digits):g}e{int(exponent)}"
 
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
         f"{one.update_period_steps} steps, target copied every {one.target_period_steps:,}, "
         f"ε 1 → {one.epsilon.final:g} over {one.epsilon.decay_steps:,} steps, rewards clipped, "
         "each head bootstraps with its own best action.\n"
-        "Small worlds change the sizes; multihorizon train writes the whole configuration into its run."
+        "Small environments change these sizes; multihorizon train records the complete configuration of each run."
     )
 
 

@@ -1,4 +1,4 @@
-"""Discounts and priors by name, as the command line takes them: NAME or NAME:VALUES."""
+"""Parses discounts and priors of the command line: NAME or NAME:VALUES."""
 
 import argparse
 import runpy
@@ -58,14 +58,22 @@ priors over the hazard, each of which implies a discount (give --prior more than
 
 
 def add_arguments(parser: argparse.ArgumentParser, k: float) -> None:
-    parser.add_argument("--discount", metavar="NAME", help="discount, see below (hyperbolic)")
+    parser.add_argument("--discount", metavar="NAME", help="discount, see below (default: hyperbolic)")
     parser.add_argument(
-        "--prior", metavar="NAME", action="append", help="or the hazard prior that implies it, see below"
+        "--prior",
+        metavar="NAME",
+        action="append",
+        help="hazard prior that implies the discount, instead of --discount; see below",
     )
     parser.add_argument(
-        "--mix", metavar="W", type=float, nargs="+", default=(), help="weights of several --prior (equal)"
+        "--mix",
+        metavar="W",
+        type=float,
+        nargs="+",
+        default=(),
+        help="weights of the priors if --prior is given more than once (default: equal)",
     )
-    parser.add_argument("--k", type=float, help=f"k of the discount or prior ({k:g})")
+    parser.add_argument("--k", type=float, help=f"k of the discount or prior (default: {k:g})")
     parser.set_defaults(default_k=k)
     parser.epilog = HELP
 
@@ -88,7 +96,7 @@ def discount(options: argparse.Namespace) -> "Discount":
     if options.prior:
         return discounts.from_prior(_mixed([_prior(text, options) for text in options.prior], options.mix))
     if len(options.mix):
-        raise InputError("--mix gives the weights of several --prior, and there are none")
+        raise InputError("--mix gives the weights of several --prior, but no --prior is given")
     name, values = _parted(options.discount or "hyperbolic")
     if one_of("discount", name, [*DISCOUNTS, "function"]) == "function":
         found = _function(values, _from_file("function", values))
@@ -106,7 +114,7 @@ def _mixed(priors: "list[Prior]", weights: "tuple[float, ...] | list[float]") ->
 
 
 def prior(text: str) -> "Prior":
-    """A prior by its name alone, as in exponential:0.01."""
+    """Returns the prior that a text such as exponential:0.01 describes."""
     return _prior(text, argparse.Namespace(k=None, default_k=0.01))
 
 

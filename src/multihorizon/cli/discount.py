@@ -22,14 +22,22 @@ SHOWN_TIMES = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     choices.add_arguments(parser, k=0.01)
-    parser.add_argument("--grid", default="paper", metavar="|".join(GRIDS), help="method to choose the γ's (paper)")
-    parser.add_argument("--heads", type=int, default=10, help="number of γ's (10)")
     parser.add_argument(
-        "--gamma-cap", type=float, dest="gamma_max", metavar="G", help="largest γ (0.99; gauss: no limit)"
+        "--grid", default="paper", metavar="|".join(GRIDS), help="method that chooses the γ's (default: paper)"
     )
-    parser.add_argument("--t-max", type=int, default=1000, metavar="T", help="measure errors over t = 0..T (1000)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write discount.png and discount.json to DIR")
-    parser.add_argument("--json", action="store_true", help="print gammas, weights, max_error, max_error_at and more")
+    parser.add_argument("--heads", type=int, default=10, help="number of γ's (default: 10)")
+    parser.add_argument(
+        "--gamma-cap", type=float, dest="gamma_max", metavar="G", help="largest γ (default: 0.99; with gauss: no limit)"
+    )
+    parser.add_argument(
+        "--t-max", type=int, default=1000, metavar="T", help="last step over which errors are measured (default: 1000)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder to write discount.png and discount.json to (default: none)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print gammas, weights, max_error, max_error_at and more as JSON"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -112,7 +120,7 @@ def _show(report: "GridReport", result: dict[str, object]) -> None:
             zip(horizons.gammas, horizons.effective_horizons, horizons.weights, strict=True)
         )
     ]
-    show(table(f"{wanted.label}, grid: {report.name}", ["head", "γ", "looks ahead", "weight"], heads))
+    show(table(f"{wanted.label}, grid: {report.name}", ["head", "γ", "effective horizon", "weight"], heads))
     times = [t for t in SHOWN_TIMES if t <= t_max]
     worth = [[f"{t}", f"{wanted(t):.3f}", f"{horizons.discount(t):.3f}"] for t in times]
     look_at = times.index(100) if 100 in times else None

@@ -1,4 +1,4 @@
-"""multihorizon evaluate: what a run's agent earns with its weights frozen."""
+"""multihorizon evaluate: plays episodes with the frozen weights of a run."""
 
 import argparse
 from pathlib import Path
@@ -7,7 +7,7 @@ from multihorizon import interrupts
 from multihorizon.cli import acting, choices, running
 from multihorizon.errors import at_least
 
-SUMMARY = "plays episodes with a run's agent and prints what it earns: multihorizon evaluate RUN"
+SUMMARY = "plays episodes with a run's agent and prints its returns: multihorizon evaluate RUN"
 DESCRIPTION = """\
 Plays whole episodes with the newest weights of a run, finished or not, in its environment or in another one, with or
 without hazard. Returns are undiscounted. Intervals are over episodes, not over seeds. With --discount, --prior or

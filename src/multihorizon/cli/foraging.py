@@ -1,4 +1,4 @@
-"""multihorizon foraging: Rainbow and Hyper-Rainbow learn to forage, and are judged under hazard."""
+"""multihorizon foraging: trains Rainbow and Hyper-Rainbow to forage, and evaluates them under hazard."""
 
 import argparse
 from pathlib import Path
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from multihorizon.envs.foraging import Foraging
 
-SUMMARY = "trains Rainbow and Hyper-Rainbow to forage, and shows what each chose and earned under hazard"
+SUMMARY = "trains Rainbow and Hyper-Rainbow to forage, and shows their choices and returns under hazard"
 DESCRIPTION = """\
-Six starts, each between a near, small meal and a far, large one, under an unknown risk of dying. Each agent learns
-without hazard, three seeds side by side, and is then judged by what it earns, undiscounted, under hazard.
+From each of six starts, an agent can walk to a near, small meal or to a far, large one, under an unknown risk of dying.
+Each agent learns without hazard, with three seeds in parallel. It is then evaluated by its undiscounted return under
+hazard.
 """
 
 
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _starts(field: "Foraging") -> list[str]:
-    """'1 in 1 step and 5 in 15' and so on: the meals at the ends of each start's row."""
+    """Describes each start by the meals at both ends of its row and the steps to them."""
     width = field.shape[1]
     described = []
     for start in field.starts:

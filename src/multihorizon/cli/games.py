@@ -1,13 +1,13 @@
-"""multihorizon games: the Atari games."""
+"""multihorizon games: lists the Atari games."""
 
 import argparse
 
 SUMMARY = "lists the sixty Atari games, by the paper's names"
-DESCRIPTION = "The games of the paper's table. Train in one with: multihorizon train AGENT --env atari/GAME"
+DESCRIPTION = "Lists the games of the paper's table. Train in one with: multihorizon train AGENT --env atari/GAME"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="a list")
+    parser.add_argument("--json", action="store_true", help="print the games as a JSON list")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""multihorizon pathworld: the paper's Pathworld tables and its figures that are mathematics."""
+"""multihorizon pathworld: reproduces the paper's Pathworld tables and its theoretical figures."""
 
 import argparse
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 from multihorizon.errors import at_least
 from multihorizon.files import writable_folder
 
-SUMMARY = "the paper's four Pathworld tables, and its figures that are mathematics"
+SUMMARY = "reproduces the paper's four Pathworld tables and its theoretical figures"
 DESCRIPTION = """\
-Which of 15 paths is worth taking, when longer ones pay more and are riskier? Mean squared errors of the path values
-that agents hold, against what the paths really earn under hazard: in the paper, in closed form (ours), and with the
-values learned by Q-learning over all horizons at once and the truth simulated (learned).
+Which of 15 paths is worth taking, if longer paths pay more and are riskier? Prints the mean squared errors of agents'
+path values against the true values under hazard: as published (paper), in closed form (ours), and with values from
+Q-learning over all horizons at once and a simulated truth (learned).
 """
 NOTE = (
-    "The paper's truth under uniform hazard was sampled, ours is exact: its row differs by its sampling noise.\n"
+    "The paper sampled the truth under uniform hazard, and ours is exact; these rows differ by sampling noise.\n"
     "'learned' carries the noise of 200,000 simulated episodes for each path."
 )
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
     at_least("--seed", options.seed, 0, 2**31 - 1)
     if options.out is not None:
         writable_folder(options.out)
-    with working("learning every path's value for all horizons at once, then simulating what each path earns ..."):
+    with working("learning the values of all paths and horizons, then simulating the return of each path ..."):
         report = pathworld(seed=options.seed, out=options.out)
     if options.json:
         show_json(report.tables())

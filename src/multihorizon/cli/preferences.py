@@ -9,7 +9,7 @@ from multihorizon.errors import at_least, positive
 if TYPE_CHECKING:
     from multihorizon.discounting import Discount
 
-SUMMARY = "1M now or 1.1M tomorrow? In 365 days or 366? The preference, and where it reverses"
+SUMMARY = "1M now or 1.1M tomorrow? Shows the preference, and the wait after which it reverses"
 DESCRIPTION = """\
 Compares a smaller reward sooner with a larger one later, now and after a wait. Under a hyperbolic discount the
 preference can reverse as the wait grows; under an exponential discount it never does.
@@ -19,14 +19,18 @@ SEARCHED = 10  # reversals are searched up to this many times the wait
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     choices.add_arguments(parser, k=0.2)
-    parser.add_argument("--sooner", type=float, default=1.0, metavar="R", help="smaller, sooner reward (1)")
-    parser.add_argument("--later", type=float, default=1.1, metavar="R", help="larger, later reward (1.1)")
-    parser.add_argument("--delay", type=float, default=1.0, metavar="T", help="time between the two rewards (1)")
+    parser.add_argument("--sooner", type=float, default=1.0, metavar="R", help="smaller, sooner reward (default: 1)")
+    parser.add_argument("--later", type=float, default=1.1, metavar="R", help="larger, later reward (default: 1.1)")
     parser.add_argument(
-        "--wait", type=int, default=365, metavar="T", help="wait before both rewards in the second offer (365)"
+        "--delay", type=float, default=1.0, metavar="T", help="time between the two rewards (default: 1)"
     )
-    parser.add_argument("--unit", default="day", help="name of a unit of time (day)")
-    parser.add_argument("--json", action="store_true", help="print the offers and where the preference reverses")
+    parser.add_argument(
+        "--wait", type=int, default=365, metavar="T", help="wait before both rewards in the second offer (default: 365)"
+    )
+    parser.add_argument("--unit", default="day", help="name of a unit of time (default: day)")
+    parser.add_argument(
+        "--json", action="store_true", help="print the offers and where the preference reverses as JSON"
+    )
 
 
 def run(options: argparse.Namespace) -> None:

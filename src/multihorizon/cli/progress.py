@@ -1,4 +1,4 @@
-"""How far a run is, on stderr: a bar and a line below it on a terminal, plain lines elsewhere."""
+"""The progress of a run on stderr: a bar with a line below it on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Iterator[Hooks]":
-    """Shows what a run has done and earned, its speed and the time left. In frames where a step is several of them."""
+    """Shows the progress, returns, speed and remaining time of a run, in frames if a step is several frames."""
     from rich.console import Console, RenderableType
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
@@ -52,7 +52,7 @@ def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Itera
 
 
 class _Run:
-    """What there is to say of a run, from what it has told so far."""
+    """Formats the progress of a run."""
 
     def __init__(self, steps: int, frames_per_step: int) -> None:
         self._steps, self._frames = steps, frames_per_step
@@ -60,8 +60,8 @@ class _Run:
         self._returns, self._evaluated = "-", ""
         self._started = time.monotonic()
         self._told: set[str] = set()
-        self._compiled = self._started, 0  # when what trains last was, and at which step
-        self._last: tuple[float, int] | None = None  # end of an iteration
+        self._compiled = self._started, 0  # when training was last compiled, and the step at that time
+        self._last: tuple[float, int] | None = None  # time and step at the end of the last iteration
 
     def done(self, step: int) -> str:
         return f"{min(step, self._steps) * self._frames:,} of {self._steps * self._frames:,} {self._unit}"
@@ -70,7 +70,9 @@ class _Run:
         now = time.monotonic()
         doing = "evaluating" if progress.evaluated else "warming up" if progress.loss is None else "learning"
         speed = f", {progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
-        if doing not in self._told:  # its programs were compiled until now, whose time is no speed
+        if (
+            doing not in self._told
+        ):  # the first report of each phase includes compilation, so it has no meaningful speed
             self._told.add(doing)
             speed = ""
             if not progress.evaluated:
@@ -85,7 +87,7 @@ class _Run:
         return f"return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}{speed}{left}"
 
     def _left(self, now: float, step: int) -> str:
-        """By whole iterations, with their evaluations, as soon as there is one since all was compiled."""
+        """Estimates the remaining time, from whole iterations with evaluation as soon as one has ended."""
         compiled, first = self._compiled
         until, last = self._last if self._last and self._last[1] > first else (now, step)
         if last <= first:
@@ -94,7 +96,7 @@ class _Run:
         return f", {duration(max(0.0, whole - (now - until)))} left"
 
     def ended(self, outcome: "IterationMetrics") -> str:
-        """An iteration did."""
+        """Returns the line for an iteration that has ended."""
         self._last = time.monotonic(), outcome.step
         self._returns = mean(outcome.returns, self._returns)
         if any(outcome.evaluation_episodes):

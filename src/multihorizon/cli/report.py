@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from multihorizon.reports.statistics import IntervalEstimate
 
 MAX_ROWS, MAX_COLUMNS = 15, 4  # of a table on the terminal
-SUMMARY = "figures, tables and statistics of a sweep, finished or not: multihorizon report DIR"
+SUMMARY = "writes figures, tables and statistics of a sweep, finished or not: multihorizon report DIR"
 DESCRIPTION = """\
 Reads all runs under a folder, finished or not, and writes one self-contained HTML page, the same page in Markdown, its
 figures as PNG and SVG, and its tables as CSV: learning curves, improvement over baselines, scores, human-normalised
@@ -21,13 +21,19 @@ aggregates with intervals, performance profiles, probabilities of improvement, a
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", nargs="?", help="a folder of runs, such as that of a sweep")
+    parser.add_argument("folder", type=Path, metavar="DIR", nargs="?", help="folder of runs, such as that of a sweep")
     parser.add_argument("--paper", action="store_true", help="report on the paper's own table instead of runs")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where to write (default: DIR/report; with --paper: reproduced/paper)"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder to write to (default: DIR/report; with --paper: reproduced/paper)",
     )
     parser.add_argument(
-        "--dopamine", type=Path, metavar="PATH", help="Dopamine's published curves: an .npz or its folder of JSON files"
+        "--dopamine",
+        type=Path,
+        metavar="PATH",
+        help="Dopamine's published curves to compare with: an .npz or its folder of JSON files (default: none)",
     )
     parser.add_argument("--json", action="store_true", help="print the paths of the files and the statistics as JSON")
 
@@ -36,9 +42,9 @@ def run(options: argparse.Namespace) -> None:
     from multihorizon.cli.terminal import note, show_json, working
 
     if options.paper == (options.folder is not None):
-        raise InputError("give a folder of runs, or --paper for the paper's own table; one of them")
+        raise InputError("give either a folder of runs, or --paper for the paper's own table")
     if options.paper and options.dopamine:
-        raise InputError("--dopamine goes with a folder of runs, not with --paper")
+        raise InputError("--dopamine needs a folder of runs; it cannot be combined with --paper")
     from multihorizon import api
 
     with working("drawing ..." if sys.stderr.isatty() else ""):

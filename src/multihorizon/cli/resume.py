@@ -15,9 +15,21 @@ its first checkpoint, and a finished run that is extended.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
-    parser.add_argument("--steps", type=running.whole, metavar="N", help="train to N steps in all (default: as begun)")
-    parser.add_argument("--checkpoint-minutes", type=float, metavar="M", help="least minutes between two checkpoints")
-    parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help="evaluation steps of an iteration")
+    parser.add_argument(
+        "--steps", type=running.whole, metavar="N", help="total training steps of each seed (default: the run's)"
+    )
+    parser.add_argument(
+        "--checkpoint-minutes",
+        type=float,
+        metavar="M",
+        help="least minutes between two checkpoints (default: the run's)",
+    )
+    parser.add_argument(
+        "--evaluation-steps",
+        type=running.whole,
+        metavar="N",
+        help="evaluation steps of each iteration (default: the run's)",
+    )
     running.add_trust(parser)
     running.add_arguments(parser)
 

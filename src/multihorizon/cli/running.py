@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from multihorizon.training.trainer import IterationMetrics
 
 
-def add_arguments(parser: argparse.ArgumentParser, json: str = "the last iteration's metrics and the folder") -> None:
+def add_arguments(parser: argparse.ArgumentParser, json: str = "print the last metrics and the folder as JSON") -> None:
     parser.add_argument("--device", metavar="cpu|gpu", help="device to compute on (default: a GPU if there is one)")
     parser.add_argument("--json", action="store_true", help=json)
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    words = "import the Python module that RUN names for its environment, as in gym/MODULE:ID (default: refuse)"
+    words = "import the Python module that RUN names for its environment, as in gym/MODULE:ID (default: do not import)"
     parser.add_argument("--trust", action="store_true", help=words)
 
 
 def whole(text: str) -> int:
-    """A whole number, also as 1e6."""
+    """Parses a whole number, also when written as 1e6."""
     try:
         return int(text)
     except ValueError:
         with suppress(ValueError, OverflowError):
             if float(text) == int(float(text)):
                 return int(float(text))
-    raise argparse.ArgumentTypeError(f"'{text}' is no whole number, such as 1000000 or 1e6")
+    raise argparse.ArgumentTypeError(f"'{text}' is not a whole number such as 1000000 or 1e6")
 
 
 def use_device(name: str | None) -> None:
-    """Before anything is computed."""
+    """Selects the device. Call it before any computation."""
     if name is None:
         return
     import jax
@@ -57,7 +57,7 @@ def use_device(name: str | None) -> None:
 
 @dataclass
 class Terminal:
-    """Watches a run on the terminal. Implements `multihorizon.runs.progress.Watcher`."""
+    """Shows the progress of a run on the terminal. Implements `multihorizon.runs.progress.Watcher`."""
 
     as_json: bool
     last: "IterationMetrics | None" = None
@@ -86,7 +86,7 @@ class Terminal:
             yield Hooks(shown.report, keep, note)
 
     def show_end(self, run: "Run") -> None:
-        """Says what was written."""
+        """Prints which files were written."""
         from multihorizon.cli.terminal import show, show_json
 
         if self.as_json:

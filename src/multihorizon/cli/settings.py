@@ -1,4 +1,4 @@
-"""Settings of an agent as they are written on the command line: NAME=VALUE, or NAME.OF.SETTING=VALUE."""
+"""Parses settings of an agent on the command line: NAME=VALUE or NAME.PART=VALUE."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def horizons_from(path: Path) -> "Horizons":
-    """The γ's and weights that `multihorizon discount --out` wrote, or any JSON object with gammas and weights."""
+    """Reads horizons that `multihorizon discount --out` wrote, or any JSON object with gammas and weights."""
     import numpy as np
 
     from multihorizon.discounting import Horizons
@@ -31,7 +31,7 @@ def horizons_from(path: Path) -> "Horizons":
 
 
 def parsed(agent: "AgentConfig", assignment: str) -> dict[str, Any]:
-    """A setting that is written as NAME=VALUE or NAME.PART=VALUE, for `AgentConfig.with_settings`."""
+    """Parses NAME=VALUE or NAME.PART=VALUE for `AgentConfig.with_settings`."""
     path, separator, text = assignment.partition("=")
     if not separator:
         raise InputError(f"--set takes NAME=VALUE, got '{assignment}'")
@@ -42,7 +42,7 @@ def parsed(agent: "AgentConfig", assignment: str) -> dict[str, Any]:
 
 
 def _parsed(name: str, old: Any, text: str) -> Any:
-    """`text` as the kind of value that the setting holds."""
+    """Parses a text as a value of the same type as `old`."""
     from dataclasses import fields, is_dataclass
     from enum import Enum
 

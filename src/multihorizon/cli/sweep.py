@@ -1,4 +1,4 @@
-"""multihorizon sweep: an experiment, every run of it that is not finished yet."""
+"""multihorizon sweep: trains every unfinished run of an experiment."""
 
 import argparse
 from pathlib import Path
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from multihorizon.experiments.experiment import Experiment
     from multihorizon.experiments.sweep import PlannedRun, Status
 
-SUMMARY = "runs an experiment, what is left of it: multihorizon sweep minatar --out DIR"
+SUMMARY = "trains all unfinished runs of an experiment: multihorizon sweep minatar --out DIR"
 DESCRIPTION = """\
-Trains every run of an experiment that is not finished yet, each from its last checkpoint, the seeds of one
-configuration side by side. Stop it at any moment, and give the same command to go on: nothing is done twice. DIR then
-holds a folder for each run, as multihorizon train makes them, and experiment.json, which says what was run.
+Trains every unfinished run of an experiment from its last checkpoint; the seeds of a run train in parallel. You can
+stop a sweep at any time and resume it with the same command. DIR holds a folder for each run, in the format of
+multihorizon train, and experiment.json, which describes the experiment.
 """
 EPILOG = """\
-experiments (with --dry-run, their runs, time and disk):
+experiments (--dry-run shows their runs, time and disk space):
   pathworld        the agents of the paper's Pathworld as networks, judged under hazard
   hazard           matched and mismatched beliefs about risk, in the foraging world
   minatar          the ablation below in MinAtar: minutes on one GPU
@@ -35,33 +35,47 @@ OWN = "EXPERIMENT"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("experiment", metavar="EXPERIMENT", help="its name, or FILE.py of your own: see below")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="the experiment's folder (runs/EXPERIMENT)")
-    parser.add_argument("--dry-run", action="store_true", help="prints the runs, their estimated time and disk")
     parser.add_argument(
-        "--only", metavar="WORD", action="append", default=[], help="only runs with this agent or environment, by name"
+        "experiment", metavar="EXPERIMENT", help="name of an experiment, or your own FILE.py; see below"
     )
-    parser.add_argument("--seeds", type=int, help="of each configuration (the experiment's own)")
-    parser.add_argument("--steps", type=int, help="agent steps of each seed (the experiment's own)")
-    parser.add_argument("--checkpoint-minutes", type=float, default=5.0, metavar="M", help="at least between two (5)")
-    parser.add_argument("--device", metavar="cpu|gpu", help="where to compute (the fastest that there is)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the experiment (default: runs/EXPERIMENT)")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the runs with estimated time and disk space, and train nothing"
+    )
+    parser.add_argument(
+        "--only",
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="train only runs of this agent or environment; may be repeated (default: all)",
+    )
+    parser.add_argument("--seeds", type=int, help="seeds of each run (default: the experiment's)")
+    parser.add_argument("--steps", type=int, help="training steps of each seed (default: the experiment's)")
+    parser.add_argument(
+        "--checkpoint-minutes",
+        type=float,
+        default=5.0,
+        metavar="M",
+        help="least minutes between two checkpoints (default: 5)",
+    )
+    parser.add_argument("--device", metavar="cpu|gpu", help="device to compute on (default: a GPU if there is one)")
     parser.add_argument(
         "--ray",
         nargs="?",
         const="local",
         metavar="HOST:PORT",
-        help="on Ray: the cluster at an address, or 'auto' for the one that this machine is part of; "
-        "without either, one on this machine alone",
+        help="train on Ray, on the cluster at this address, or 'auto' for the one that this machine belongs to "
+        "(default without an address: start a cluster on this machine)",
     )
-    parser.add_argument("--gpu-share", type=float, metavar="S", help="on Ray: of a GPU, for each run (1)")
-    parser.add_argument("--cpus", type=int, metavar="N", help="on Ray: CPU cores for each run (1)")
-    parser.add_argument("--json", action="store_true", help="the runs, and how each of them ended")
+    parser.add_argument("--gpu-share", type=float, metavar="S", help="on Ray: share of a GPU for each run (default: 1)")
+    parser.add_argument("--cpus", type=int, metavar="N", help="on Ray: CPU cores for each run (default: 1)")
+    parser.add_argument("--json", action="store_true", help="print the runs and how each of them ended as JSON")
 
 
 def run(options: argparse.Namespace) -> None:
     for name in ("gpu_share", "cpus"):
         if getattr(options, name) is not None and options.ray is None:
-            raise InputError(f"--{name.replace('_', '-')} means nothing without --ray")
+            raise InputError(f"--{name.replace('_', '-')} needs --ray")
     if options.ray is None:
         running.use_device(options.device)
     from multihorizon.experiments.sweep import plan
@@ -89,12 +103,12 @@ def _experiment(name: str, seeds: int | None, steps: int | None) -> "Experiment"
     if not isinstance(found, Experiment):
         raise InputError(f"{name} must define {OWN} = multihorizon.experiments.experiment.Experiment(...)")
     scaled: Experiment = guarded(name, found.scaled, seeds, steps)
-    guarded(name, scaled.description)  # whatever of it cannot be configured
+    guarded(name, scaled.description)  # reports settings that are invalid
     return scaled
 
 
 def _chosen(planned: "list[PlannedRun]", words: list[str]) -> "list[PlannedRun]":
-    """Those whose agent or environment is named; of both kinds, those that fit both."""
+    """Returns the runs whose agent or environment is named; if both are named, those that match both."""
     from multihorizon.errors import one_of
 
     environments = {one.run.environment for one in planned}
@@ -177,8 +191,8 @@ def _show_estimates(chosen: "list[PlannedRun]", as_json: bool) -> None:
     working = max((e.working_bytes for e in estimates), default=0)
     show(
         table(counted(len(chosen), "run"), columns, rows),
-        f"One after another on this machine's {device}: about {duration(whole)}, {_size(kept)} of weights that stay, "
-        f"and up to {_size(working)} of checkpoints for each run under way. Times are scaled from measured rates.",
+        f"One after another on this machine's {device}: about {duration(whole)}, {_size(kept)} of weights, "
+        f"and up to {_size(working)} of checkpoints while a run trains. Times are scaled from measured rates.",
     )
 
 

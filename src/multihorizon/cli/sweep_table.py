@@ -1,4 +1,4 @@
-"""A sweep as it goes: a table of what runs where on a terminal, plain lines elsewhere. On stderr, clear of results."""
+"""The progress of a sweep on stderr: a table of all runs on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ MOST_ROWS = 20
 
 @contextmanager
 def board(planned: "Sequence[PlannedRun]") -> "Iterator[Callable[[PlannedRun, Status], None]]":
-    """Shows every run's status as it changes."""
+    """Shows the status of every run as it changes."""
     from rich.console import Console
     from rich.live import Live
 

@@ -1,4 +1,4 @@
-"""How results reach a person: tables and colours on a terminal, plain text elsewhere; or JSON for machines."""
+"""Output: tables and colours on a terminal, plain text elsewhere, or JSON for programs."""
 
 import json
 import sys
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 SECONDS_BETWEEN_LINES = 5.0
-WIDTH_ELSEWHERE = 10_000  # where there is no terminal, nothing has to be cut
+WIDTH_ELSEWHERE = 10_000  # without a terminal, lines are not wrapped
 
 
 def show(*items: Any) -> None:
     from rich.console import Console
 
     class Pipe(Console):
-        def on_broken_pipe(self) -> None:  # rich would leave with status 1; `head` has only seen enough
+        def on_broken_pipe(self) -> None:  # rich would exit with status 1 when `head` closes the pipe
             raise BrokenPipeError
 
     console = Pipe(highlight=False)
@@ -36,7 +36,7 @@ def show_json(result: Any) -> None:
 def table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "", look_at: int | None = None
 ) -> "Group":
-    """The first column is a label; the rest are figures. Row `look_at` stands out."""
+    """Returns a table with labels in the first column and numbers in the others; row `look_at` is highlighted."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -55,8 +55,11 @@ def counted(count: int, what: str) -> str:
 
 @contextmanager
 def working(message: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on the terminal while something takes its time; lines elsewhere. On stderr, clear of results. What it
-    yields says how far it is."""
+    """Shows a spinner during long work on a terminal, and plain lines elsewhere. Writes to stderr.
+
+    Yields:
+        A function that shows a text about the progress of the work.
+    """
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False)
@@ -86,5 +89,5 @@ def duration(seconds: float) -> str:
 
 
 def note(message: str) -> None:
-    """Something to know, beside the results."""
+    """Prints a note to stderr."""
     print(f"multihorizon: {message}", file=sys.stderr)

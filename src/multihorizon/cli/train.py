@@ -1,4 +1,4 @@
-"""multihorizon train: an agent in an environment, on this machine's fastest device."""
+"""multihorizon train: trains an agent in an environment."""
 
 import argparse
 import re
@@ -10,46 +10,60 @@ from multihorizon.errors import InputError
 
 SUMMARY = "trains an agent in an environment: multihorizon train multi-rainbow --env atari/Seaquest"
 DESCRIPTION = """\
-Trains in iterations: some steps of training, then of evaluation with the weights frozen. Several seeds train side by
-side. The run's folder holds its whole configuration, a line of metrics for each iteration, TensorBoard events, weights,
-and checkpoints from which `multihorizon resume` goes on if the run is stopped, at whatever moment.
+Trains in iterations: each is some steps of training, followed by evaluation with frozen weights. Several seeds train in
+parallel. The run's folder holds its complete configuration, a line of metrics for each iteration, TensorBoard events,
+weights, and checkpoints. `multihorizon resume` continues a run that was stopped at any time.
 """
 EPILOG = """\
 environments:
-  pathworld, foraging, shortcut       small worlds that are solved exactly; they live on the device with the agent
+  pathworld, foraging, shortcut       small worlds with exact solutions; they run on the device together with the agent
   dilemma/NAME                        small worlds in which plans change: temptation, chore, crossroads, control
-  minatar/GAME                        on the device too
+  minatar/GAME                        run on the device too
   pathworld/hazard, foraging/hazard, shortcut/hazard
-                                      trained in without hazard, evaluated under it
-  atari/GAME                          the sixty games of the paper: multihorizon games
-  gym/ID                              any of Gymnasium's with discrete actions, as gym/CartPole-v1
+                                      train without hazard and evaluate under it
+  atari/GAME                          the sixty games of the paper; multihorizon games lists them
+  gym/ID                              any Gymnasium environment with discrete actions, such as gym/CartPole-v1
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("agent", metavar="AGENT", help="one of multihorizon agents")
-    parser.add_argument("--env", required=True, metavar="ENV", help="an environment: see below")
+    parser.add_argument("agent", metavar="AGENT", help="name of an agent; multihorizon agents lists them")
+    parser.add_argument("--env", required=True, metavar="ENV", help="environment, see below")
     parser.add_argument(
-        "--steps", type=running.whole, help="agent steps of training for each seed, in whole iterations (as suits ENV)"
+        "--steps", type=running.whole, help="training steps of each seed, in whole iterations (default: depends on ENV)"
     )
-    parser.add_argument("--training-steps", type=running.whole, metavar="N", help="of one iteration (Atari: 250,000)")
-    evaluation = "of one iteration; episodes that begin are finished; 0: none (Atari: 125,000)"
+    parser.add_argument(
+        "--training-steps",
+        type=running.whole,
+        metavar="N",
+        help="training steps of each iteration (default for Atari: 250,000)",
+    )
+    evaluation = "evaluation steps of each iteration, after which episodes are finished; 0: none (Atari: 125,000)"
     parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help=evaluation)
-    parser.add_argument("--seeds", type=int, default=1, help="how many runs train side by side (1)")
-    parser.add_argument("--seed", type=int, default=0, help="of the first run (0)")
-    parser.add_argument("--envs", type=int, help="environments of each run (Atari: 80 with a GPU, 8 without; else 4)")
-    evaluation = "environments of an evaluation (Atari: 40 with a GPU; else 10)"
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds that train in parallel (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="first seed (default: 0)")
+    parser.add_argument(
+        "--envs", type=int, help="environments of each seed (default: Atari: 80 with a GPU, 8 without; else 4)"
+    )
+    evaluation = "environments for evaluation (default: Atari: 40 with a GPU; else 10)"
     parser.add_argument("--evaluation-envs", type=int, metavar="N", help=evaluation)
-    parser.add_argument("--horizons", type=Path, metavar="FILE", help="discount.json of multihorizon discount --out")
+    parser.add_argument(
+        "--horizons",
+        type=Path,
+        metavar="FILE",
+        help="discount.json that multihorizon discount --out wrote (default: the agent's horizons)",
+    )
     settings = (
-        "a setting of the agent, as in n_steps=5 or optimiser.learning_rate=1e-4 (see multihorizon agents --json)"
+        "setting of the agent, such as n_steps=5 or optimiser.learning_rate=1e-4; multihorizon agents --json lists them"
     )
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=settings)
-    between = "least minutes between two checkpoints (10; 0: one after every iteration)"
+    between = "least minutes between two checkpoints (default: 10; 0: one after every iteration)"
     parser.add_argument("--checkpoint-minutes", type=float, default=10.0, metavar="M", help=between)
-    parser.add_argument("--no-checkpoint-replay", action="store_true", help="saves disk; replay is then filled anew")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (runs/AGENT-ENV-SEED)")
+    parser.add_argument(
+        "--no-checkpoint-replay", action="store_true", help="save disk space; resuming then refills the replay buffer"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the run (default: runs/AGENT-ENV-SEED)")
     running.add_arguments(parser)
 
 
@@ -66,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
     agent = preset(options.agent)
     if options.horizons:
         agent = agent.with_settings(horizons=horizons_from(options.horizons))
-    resolved = chosen.adapt(agent)  # a part of a setting is set in what the environment made of the whole
+    resolved = chosen.adapt(agent)  # NAME.PART=VALUE changes one part of the value that suits the environment
     for assignment in options.set:
         resolved = resolved.with_settings(**parsed(resolved, assignment))
     named_after = re.sub(r"[^\w.-]+", "-", f"{agent.name}-{chosen.name}-{options.seed}").lstrip(".")

@@ -1,4 +1,4 @@
-"""multihorizon watch: a video of an episode, and what every horizon expects in it."""
+"""multihorizon watch: writes a video of an episode, with the Q-values of every horizon."""
 
 import argparse
 from pathlib import Path
@@ -7,9 +7,9 @@ from multihorizon.cli import acting, running
 
 SUMMARY = "writes a video of an episode, with each horizon's Q over time: multihorizon watch RUN"
 DESCRIPTION = """\
-Plays an episode with the newest weights of a run, finished or not, and writes a video of it: the game, and beside it
-each horizon's value of the action taken, with the one that the agent acts by. For agents with three or more horizons, a
-panel shows when the agent expects reward.
+Plays an episode with the newest weights of a run, finished or not, and writes a video of it. The game is on the left;
+on the right are each horizon's Q-value of the action taken and the weighted value that the agent acts by. For agents
+with three or more horizons, a panel shows when the agent expects reward.
 """
 
 
@@ -17,12 +17,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
     parser.add_argument("--out", type=Path, metavar="FILE", help=".mp4 or .gif file (default: RUN/episode.mp4)")
     parser.add_argument("--env", metavar="ENV", help="environment to play in (default: the run's)")
-    parser.add_argument("--steps", type=running.whole, default=2_000, help="most steps to show (default: 2,000)")
+    parser.add_argument(
+        "--steps", type=running.whole, default=2_000, help="largest number of steps to show (default: 2,000)"
+    )
     parser.add_argument("--seed", type=int, default=1_000_000, help="seed of the episode (default: 1,000,000)")
     parser.add_argument("--of-seed", type=int, metavar="S", help="seed of the run to watch (default: its first)")
     weights = "weights file to load, such as RUN/weights-000010.npz (default: the newest in RUN)"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)
-    parser.add_argument("--fps", type=int, help="agent steps shown in a second (default: the environment's)")
+    parser.add_argument("--fps", type=int, help="agent steps per second of video (default: the environment's)")
     acting.add_arguments(parser)
     running.add_trust(parser)
     running.add_arguments(parser, "print the file, its steps and the return as JSON")

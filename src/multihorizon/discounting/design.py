@@ -31,7 +31,7 @@ from multihorizon.discounting.sources import as_discount
 from multihorizon.errors import InputError, at_least, inside
 
 FITTED_TIMES = 80  # fewer than for one discount: the program has a row for each time and discount
-PER_DECADE = 3  # discounts that stand for a range of k
+PER_DECADE = 3  # discounts per decade that represent a range of k
 FASTEST = (0.05, 0.3, 1.0, 3.0)  # hazards at which a search starts with its fastest head
 TRIED = 3  # starts from which the search descends
 DESCENTS = 30
@@ -80,7 +80,7 @@ class Design:
 
     @cached_property
     def least_error(self) -> float:
-        """The `max_error` that no number of heads with γ ≤ gamma_max and weights of at least 0 improves."""
+        """The smallest `max_error` that any number of heads with γ ≤ gamma_max and weights of at least 0 can reach."""
         values = [sampled(fit.target, self._t_max) for fit in self.fits]
         return max(least_error(one / one[0], self.gamma_max) for one in values)
 
@@ -100,7 +100,8 @@ class Design:
         return "\n".join(
             [
                 f"{heads} heads with γ ≤ {self.gamma_max:g}: {gammas}",
-                f"largest error {self.max_error:.3g} over t = 0..{self._t_max}, for {self.worst.target}; of each:",
+                f"largest error {self.max_error:.3g} over t = 0..{self._t_max}, for {self.worst.target}",
+                "largest error for each discount:",
                 *rows,
                 f"with {heads + 1} heads: {self.one_more_head:.3g}",
                 f"with γ ≤ {(1 + self.gamma_max) / 2:.6g}: {self.doubled_cap:.3g}",

@@ -86,7 +86,7 @@ def from_prior(prior: Prior, label: str | None = None) -> Discount:
 
 
 def from_function(function: Callable[[float], float], label: str | None = None) -> Discount:
-    """Makes a discount of a Python function.
+    """Returns a discount computed by a Python function.
 
     The discount has no prior, so only `minimax_grid` can find horizons for it.
 
@@ -209,7 +209,7 @@ def deadline(last: float) -> Discount:
         InputError: If `last` is negative or not finite.
     """
     last = float(times(last))
-    # e^{1 - t / (last + 1)} is at least 1 until `last`: an exponential bound, by which endless tasks have values.
+    # e^{1 - t / (last + 1)} is at least 1 until `last`. This exponential bound makes values of endless tasks finite.
     return Discount(
         f"deadline({last:g})", lambda t: np.where(t <= last, 1.0, 0.0)[()], None, math.exp(-1 / (last + 1)), math.e
     )

@@ -34,7 +34,17 @@ class Limit:
 
 @dataclass(frozen=True)
 class GridReport:
-    """A grid for a discount, its largest error, what limits it, and other grids for the same discount by name."""
+    """A grid for a discount, its largest error, what limits it, and other grids for comparison.
+
+    Attributes:
+        discount: The discount to reproduce.
+        name: The name of the grid, such as "minimax, 3 heads".
+        horizons: The horizons of the grid.
+        t_max: The last step over which the error is measured.
+        fit: The largest error and the step at which it occurs.
+        limit: What limits the grid, or None if nothing does.
+        others: Other grids for the same discount, by name.
+    """
 
     discount: Discount
     name: str

@@ -123,7 +123,7 @@ class Horizons:
 
 
 def _listed(values: Iterable[float]) -> str:
-    """Numbers in brackets, six digits each; of many, the first and the last three."""
+    """Formats numbers in brackets with six digits each; a long list is shortened to its first and last three."""
     words = [f"{value:.6g}" for value in values]
     if len(words) > MOST_SHOWN:
         words = [*words[:3], f"... {len(words) - 6} more ...", *words[-3:]]

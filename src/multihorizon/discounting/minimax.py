@@ -37,7 +37,7 @@ class Heads(NamedTuple):
         return np.exp(-np.multiply.outer(t, np.exp(self.log_rates)))
 
     def slopes(self, t: np.ndarray) -> Float[np.ndarray, "D T H"]:
-        """∂(wᵢ e^{-λᵢ t}) / ∂ ln λᵢ."""
+        """Returns ∂(wᵢ e^{-λᵢ t}) / ∂ ln λᵢ."""
         return -np.multiply.outer(t, np.exp(self.log_rates)) * self.terms(t) * self.weights[:, None]
 
     def missed(self, t: np.ndarray, target: np.ndarray) -> Float[np.ndarray, "D T"]:
@@ -51,7 +51,7 @@ class Problem(NamedTuple):
     target: Float[np.ndarray, "D T"]
     low: float  # smallest ln λ, given by gamma_max
     high: float  # largest ln λ
-    floors: Float[np.ndarray, " D"]  # errors of each discount that cannot be helped, and do not count
+    floors: Float[np.ndarray, " D"]  # the unavoidable error of each discount, which does not count
 
     def error(self, heads: Heads) -> float:
         """Returns the largest error beyond the floor of its discount."""
@@ -194,7 +194,7 @@ def _least_squares(problem: Problem, start: Heads) -> Heads:
 def descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
     """Reduces the largest error over all discounts by sequential linear programming."""
     discounts, count = heads.weights.shape
-    size = discounts * count  # of all weights; the moves of ln λ follow them
+    size = discounts * count  # number of weights; the changes of ln λ follow them in the vector
     error = problem.error(heads)
     if error < EXACT:
         return heads

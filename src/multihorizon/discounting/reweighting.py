@@ -19,8 +19,8 @@ from multihorizon.discounting.minimax import MOST_RATE, fitted_steps, grow, mini
 from multihorizon.discounting.sources import as_discount
 from multihorizon.errors import InputError, at_least, positive
 
-MOST_SIGNED = 10.0  # the most that Σ|wᵢ| may be, in units of d(0), where weights may be negative
-RISE = 1e-9  # of a discount between two steps, in units of d(0), that is rounding
+MOST_SIGNED = 10.0  # largest Σ|wᵢ|, in units of d(0), where weights may be negative
+RISE = 1e-9  # in units of d(0); a smaller rise between two steps is a rounding error
 ALL_STEPS = 400  # up to this many, the program has a row for every step
 DENSE = 150  # discount factors that stand for any number of heads
 MOST_SUGGESTED = 12  # heads
@@ -50,7 +50,7 @@ class Reweighting:
 
     Attributes:
         horizons: The given discount factors with their new weights. `horizons.discount` is the discount they reach.
-        target: The discount that was asked for.
+        target: The requested discount.
         t_max: The last step over which the error is measured.
         max_error: The largest |Σ wᵢ γᵢ^t - d(t)| over t = 0, 1, ..., t_max.
         max_error_at: The step at which it occurs.
@@ -146,7 +146,7 @@ def best_weights(
 def minimax_weights(
     terms: Float[np.ndarray, "T H"], target: Float[np.ndarray, " T"], signed: bool = False
 ) -> Float[np.ndarray, " H"]:
-    """The linear program: min e with |terms · w - target| ≤ e, and w ≥ 0 or Σ|w| ≤ MOST_SIGNED."""
+    """Solves the linear program min e with |terms · w - target| ≤ e, and w ≥ 0 or Σ|w| ≤ MOST_SIGNED."""
     count = terms.shape[1]
     columns = np.concatenate([terms, -terms], axis=1) if signed else terms
     ceiling = -np.ones((len(target), 1))

@@ -1,4 +1,7 @@
-"""Environments, on the device and on the host. Own JAX environments implement `Environment` and return `Step`."""
+"""Environments on the device and on the host.
+
+A JAX environment of your own implements `Environment`, and its `step` returns a `Step`.
+"""
 
 from typing import Any
 
@@ -13,6 +16,7 @@ _HOMES = {
     "Shortcut": "shortcut",
     "Step": "environment",
 }
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
-"""Atari by the paper's protocol: ale-py's vector environment, every option written out. The only file that knows of it.
+"""Atari by the paper's protocol, with every option of ale-py's vector environment written out.
 
-ale-py is under the GPL-2.0, so it is an extra of this package.
+Only this file imports ale-py, which is licensed under the GPL-2.0 and therefore an optional extra of this package.
 """
 
 import os
@@ -32,11 +32,12 @@ STACK = 4
 
 
 def rom_name(game: str) -> str:
+    """Returns the name of a game in ale-py, such as "space_invaders"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", game).lower()
 
 
 def free_cores() -> int:
-    """All but two, where there are many: those are for the threads that hand work to the device."""
+    """Returns the number of cores for emulators. With eight or more, two are left for threads that feed the device."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores - 2 if cores >= 8 else cores
 
@@ -45,19 +46,21 @@ SWITCH = "MULTIHORIZON_GIVE_WAY"
 
 
 def give_way() -> None:
-    """From now on this thread, and those that it starts, run only on cores that no other wants. Beside busy emulators a
-    call that hands work to a GPU then takes 0.9 ms instead of 1.6, since it need not wait for a core. Not where the
-    cores themselves learn; nor where the environment variable is `off`, for a machine that is shared with others who
-    keep all cores busy: emulators would give way to them too."""
-    import jax  # reports, which know the games, do without it
+    """Gives this thread, and those that it starts, the lowest scheduling priority (SCHED_IDLE).
+
+    Beside busy emulators, a call that launches work on a GPU then takes 0.9 ms instead of 1.6, because it does not wait
+    for a core. Without a GPU the priority does not change, because learning uses the same cores. Set the environment
+    variable to `off` on a shared machine where other users keep all cores busy: emulators would wait for them too.
+    """
+    import jax  # imported here because reports use this module without JAX
 
     if is_on(SWITCH) and hasattr(os, "SCHED_IDLE") and jax.default_backend() != "cpu":
-        with suppress(OSError):  # not allowed, or not known; then they share the cores as all threads do
+        with suppress(OSError):  # not permitted or not supported: keep the normal priority
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 class Atari:
-    """`count` environments of one game. An episode ends when the game is over, not when a life is lost."""
+    """`count` copies of one game. An episode ends when the game is over, not when a life is lost."""
 
     frame_dtype = "uint8"
     stack = STACK
@@ -74,7 +77,7 @@ class Atari:
     ) -> None:
         one_of("Atari game", game, GAMES, "multihorizon games")
         if sticky:
-            inside("the chance of a sticky action", sticky, 0, 1)
+            inside("the probability of a sticky action", sticky, 0, 1)
         try:
             from ale_py import ALEInterface, LoggerMode
             from ale_py.vector_env import AtariVectorEnv
@@ -82,7 +85,7 @@ class Atari:
             raise InputError("Atari needs ale-py: pip install ale-py") from None
         ALEInterface.setLoggerMode(LoggerMode.Error)
         self.count, self.most_steps = count, max_episode_frames // FRAMES_PER_STEP
-        self.frame_shape = (210, 160, 3) if in_colour else (84, 84, 1)  # colour is for people to look at
+        self.frame_shape = (210, 160, 3) if in_colour else (84, 84, 1)  # colour is for videos
         make = partial(
             AtariVectorEnv,
             game=rom_name(game),
@@ -107,7 +110,7 @@ class Atari:
             reward_clipping=False,
             use_fire_reset=False,
         )
-        with ThreadPoolExecutor(1, initializer=give_way) as maker:  # emulators' threads are as the one that starts them
+        with ThreadPoolExecutor(1, initializer=give_way) as maker:  # emulator threads inherit its priority
             environments: Any = maker.submit(make).result()
         self._environments = environments
         self.actions = int(environments.single_action_space.n)
@@ -117,7 +120,7 @@ class Atari:
         return frames.reshape(-1, *self.frame_shape)
 
     def send(self, actions: Int[np.ndarray, " M"]) -> None:
-        check_actions(actions, self.actions)  # ale-py would wait for ever
+        check_actions(actions, self.actions)  # ale-py would hang on an invalid action
         self._environments.send(np.ascontiguousarray(actions, np.int64))
 
     def receive(self) -> Moves:

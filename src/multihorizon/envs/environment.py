@@ -1,4 +1,4 @@
-"""What a world is to an agent: two pure functions on JAX arrays, so that it can live on the device with it."""
+"""The interface of environments on the device: two pure functions of JAX arrays, compiled together with the agent."""
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -10,16 +10,16 @@ from multihorizon.errors import InputError, at_least
 
 
 class Step(NamedTuple):
-    """What one step gave.
+    """What an environment returns for one action.
 
     A head with discount factor γ values what follows the step by γ^duration · survival. An environment sets `duration`
     and `survival` at every step or at none.
 
     Attributes:
-        observation: What is observed after the step.
+        observation: The next observation, also at the end of an episode.
         reward: The reward, which comes at the start of the step.
-        terminated: The episode is over.
-        truncated: The episode was cut off, and its values still bootstrap.
+        terminated: Whether the episode is over. Nothing follows, so its value is 0.
+        truncated: Whether the episode was cut off, for example by a time limit. Its value still bootstraps.
         duration: Units of time that the step lasted, positive; by default 1.
         survival: The probability e^{-λ(s, a)} of surviving the step, in (0, 1]; by default 1. It is a belief that
             agents learn with, and ends no episode. An environment that ends episodes by the same danger must not report
@@ -40,21 +40,41 @@ class Step(NamedTuple):
 
 @runtime_checkable
 class Environment(Protocol):
-    """Written for one world; vmap adds more. A state is any pytree of arrays."""
+    """A JAX environment, written for a single copy; training adds more with vmap. A state is any pytree of arrays."""
 
     @property
-    def actions(self) -> int: ...
+    def actions(self) -> int:
+        """The number of actions."""
 
     @property
-    def observation_shape(self) -> tuple[int, ...]: ...
+    def observation_shape(self) -> tuple[int, ...]:
+        """The shape of an observation."""
 
     @property
-    def observation_dtype(self) -> str: ...
+    def observation_dtype(self) -> str:
+        """The data type of an observation, such as "float32" or "uint8"."""
 
     def reset(self, key: Key[Array, ""]) -> tuple[Any, Array]:
-        """The state of a new episode, and its first observation."""
+        """Starts an episode.
 
-    def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]: ...
+        Args:
+            key: A random key.
+
+        Returns:
+            The state and the first observation.
+        """
+
+    def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]:
+        """Takes an action.
+
+        Args:
+            key: A random key.
+            state: The current state.
+            action: The action.
+
+        Returns:
+            The next state, and what the agent receives.
+        """
 
 
 def _traced(environment: Environment) -> tuple[Any, Any]:

@@ -17,16 +17,25 @@ ENDS = -1
 
 
 class FiniteState(NamedTuple):
+    """The state of the MDP, and the steps since the start of the episode."""
+
     place: Int[Array, ""]
     steps: Int[Array, ""]
 
 
 @dataclass(frozen=True, eq=False)
 class FiniteWorld:
-    """The durations and survivals of the MDP are reported with each step; survival ends no episode.
+    """A deterministic MDP as an environment.
 
-    Starts in one of `starts`, all alike; cut off after `most_steps` (0: never). `backdrop` is what a picture of it
-    shows behind the agent, a colour for each cell."""
+    Each step reports the duration and the survival that the MDP has for it; survival ends no episode.
+
+    Attributes:
+        mdp: The MDP. Its hazard and its discount are not used.
+        starts: The states in which episodes start, with equal probability.
+        observation_shape: The shape of the one-hot observation.
+        most_steps: Episodes are truncated after this many steps; 0 means never.
+        backdrop: The colour of each cell behind the agent when the environment is rendered.
+    """
 
     mdp: HazardousMDP
     starts: Int[np.ndarray, " n"]
@@ -43,7 +52,9 @@ class FiniteWorld:
     def _next(self) -> Int[np.ndarray, "S A"]:
         matrix = self.mdp.moves
         if matrix.nnz and matrix.data.min() < 1:
-            raise InputError("a finite world must be deterministic: each transition certain, or the episode's end")
+            raise InputError(
+                "a finite world must be deterministic: a transition leads to one state or ends the episode"
+            )
         following = np.full(matrix.shape[0], ENDS)
         following[np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))] = matrix.indices
         return following.reshape(self.mdp.rewards.shape)

@@ -1,8 +1,7 @@
-"""Foraging: trails through a meadow, in each of which a near, small meal competes with a far, large one.
+"""Foraging: from each start in a meadow, one trail leads to a near, small meal and another to a far, large one.
 
-Under an exponential hazard with k = 0.5 the starts are so varied that no single γ chooses right from all of them: where
-both meals are far the larger is worth the walk, and where the small one is at hand it is not. The exact solver says so
-in the tests.
+Under an exponential hazard with k = 0.5, no single γ chooses the better meal from every start. Where both meals are
+far, the larger one is worth the walk; where the small one is near, it is not. A test checks this with the exact solver.
 """
 
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from multihorizon.mdp import HazardousMDP
 if TYPE_CHECKING:
     from multihorizon.envs.finite import FiniteWorld
 
-HAZARD = Exponential(0.5)  # under which no single γ chooses right from every start of the meadow
+HAZARD = Exponential(0.5)  # no single γ chooses the better meal from every start under it
 
 MOVES = {"^": (-1, 0), "v": (1, 0), "<": (0, -1), ">": (0, 1)}  # the four actions: up, down, left, right
 
@@ -43,8 +42,17 @@ MEADOW = """
 
 @dataclass(frozen=True)
 class Foraging:
-    """A map. Digits are meals that pay that much (0: a barren patch) and end the episode; S are starts, all alike; . is
-    open ground; on a trail, < > ^ or v, every action walks on; # and blanks are hedges, which cannot be entered."""
+    """A grid world in which meals end the episode. The agent moves up, down, left or right.
+
+    Args:
+        field: The map. A digit is a meal with that reward (0: an empty patch). S is a start, and all starts are equally
+            likely. A dot is open ground. On a trail (<, >, ^ or v) every action moves in its direction. # and blanks
+            are hedges, which cannot be entered.
+        most_steps: Episodes are truncated after this many steps.
+
+    Raises:
+        InputError: If the map has no start or contains other characters.
+    """
 
     field: str = MEADOW
     most_steps: int = 200
@@ -58,19 +66,27 @@ class Foraging:
 
     @property
     def rows(self) -> list[str]:
+        """The rows of the map, padded with hedges to equal length."""
         lines = self.field.strip("\n").split("\n")
         return [line.ljust(max(map(len, lines)), "#").replace(" ", "#") for line in lines]
 
     @property
     def shape(self) -> tuple[int, int]:
+        """The height and width of the map."""
         return len(self.rows), len(self.rows[0])
 
     @property
     def starts(self) -> Int[np.ndarray, " n"]:
+        """The states in which episodes start."""
         return np.flatnonzero(np.array(list("".join(self.rows))) == "S")
 
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
-        """Cells by row; a move into a hedge stays where it is."""
+        """Returns the world as a finite MDP. States are cells, row by row; a move into a hedge has no effect.
+
+        Args:
+            hazard: The hazard prior.
+            discount: The discount d(t).
+        """
         height, width = self.shape
         cells = "".join(self.rows)
         rewards = np.zeros((len(cells), len(MOVES)))
@@ -94,12 +110,13 @@ class Foraging:
         )
 
     def environment(self) -> "FiniteWorld":
-        from multihorizon.envs.finite import FiniteWorld  # JAX, which the mathematics does without
+        """Returns the world without hazard as an environment; observations are one-hot cells."""
+        from multihorizon.envs.finite import FiniteWorld  # needs JAX
 
         return FiniteWorld(self.mdp(), self.starts, (*self.shape, 1), self.most_steps, self.backdrop())
 
     def backdrop(self) -> UInt8[np.ndarray, "h w 3"]:
-        """A colour for each cell: hedges green, ground pale, meals the redder the more they pay."""
+        """Returns a colour for each cell: hedges are green, ground is pale, and larger meals are redder."""
         colours = {"#": (46, 92, 60), **dict.fromkeys("S.<>^v", (236, 228, 205))}
         colours |= {str(meal): (200 + 5 * meal, 190 - 18 * meal, 120 - 12 * meal) for meal in range(10)}
         return np.array([[colours[cell] for cell in row] for row in self.rows], np.uint8)

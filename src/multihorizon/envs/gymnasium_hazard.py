@@ -8,14 +8,14 @@ import numpy as np
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs.timing import declared_timing, read_timing
 
-HAZARD = 0x68617A  # sets the draws of hazard apart from all others of a seed
+HAZARD = 0x68617A  # separates the random numbers of the hazard from others with the same seed
 
 
 class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Ends episodes by hazard.
+    """A Gymnasium environment under hazard.
 
-    Each reset draws λ from the prior, which the agent does not see. A step is survived with probability e^{-λ}; its
-    reward is earned either way. `info["died_by_hazard"]` says whether hazard ended the episode. Where the environment
+    Each reset draws λ from the prior. The agent does not observe it. A step is survived with probability e^{-λ}; its
+    reward is earned either way. `info["died_by_hazard"]` is true if hazard ended the episode. Where the environment
     declares durations, a step that lasts dt is survived with probability e^{-λ dt}.
 
     Args:
@@ -34,7 +34,7 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if seed is not None:
-            # Not the environment's own stream, which begins with the same seed: λ would show in what is observed first.
+            # A separate stream: with the environment's own, λ would be correlated with the first observation.
             self._rng = np.random.default_rng([seed, HAZARD])
         self._survive = float(np.exp(-self._prior.sample(self._rng, 1)[0]))
         return self.env.reset(seed=seed, options=options)

@@ -15,10 +15,12 @@ from multihorizon.errors import InputError
 
 
 class Gymnasium:
-    """`count` environments, by a registered name or by a function that makes one. Observations are vectors, images
-    [height width channels] or grey ones [height width], or a number that becomes one-hot. `rendered` ones hand out
-    pictures instead. Environments declare in `metadata["timing"]` that each step has `info["duration"]` or
-    `info["survival"]`."""
+    """`count` environments, made from a registered name or by a function.
+
+    Observations are vectors, images [height width channels], grey images [height width], or numbers, which become
+    one-hot vectors. With `rendered`, frames are pictures of the environment instead. Environments declare in
+    `metadata["timing"]` that each step has `info["duration"]` or `info["survival"]`.
+    """
 
     stack = 1
 
@@ -31,8 +33,8 @@ class Gymnasium:
         space = self._environments.single_action_space
         if not isinstance(space, gymnasium.spaces.Discrete):
             raise InputError(
-                f"only discrete actions are supported, but {name} has {space}; a gymnasium.ActionWrapper could choose "
-                "from some of them"
+                f"only discrete actions are supported, but {name} has {space}; a gymnasium.ActionWrapper can "
+                "map a discrete action to one of them"
             )
         self.actions, self._first_action = int(space.n), int(space.start)
         observed: Any = self._environments.single_observation_space
@@ -109,8 +111,10 @@ class Gymnasium:
         )
 
     def _timing_of_step(self) -> Timing:
-        """Returns the latest step's, as the environments read it: Gymnasium's joint `info` would round it to whole
-        numbers where the first environment's is whole."""
+        """Returns the timing of the latest step, from each environment by itself.
+
+        Gymnasium's joint `info` would round it to whole numbers if the first environment's is whole.
+        """
         each: list[Any] = list(self._environments.envs)
         names = [name for name, field in self.timing._asdict().items() if field]
         return Timing(**{name: np.array([getattr(one.timing, name) for one in each], np.float32) for name in names})
@@ -146,13 +150,13 @@ def _made(make: str | Callable[[], gymnasium.Env[Any, Any]], rendered: bool) -> 
     if not isinstance(make, str):
         made = make()
     else:
-        drawn: Any = {"render_mode": "rgb_array"} if rendered else {}  # not all of them know the word
+        drawn: Any = {"render_mode": "rgb_array"} if rendered else {}  # some environments do not accept render_mode
         try:
             with warnings.catch_warnings():
-                if rendered:  # what Gymnasium warns of is said below, where it matters
+                if rendered:  # a failure to render raises an error below
                     warnings.simplefilter("ignore")
                 made = gymnasium.make(make, **drawn)
-        except Exception as problem:  # whatever stands in its code
+        except Exception as problem:  # an environment may raise anything
             said = " ".join(str(problem).split()) or type(problem).__name__
             raise InputError(f"Gymnasium cannot {'draw' if rendered else 'make'} '{make}': {said}") from problem
     timing = declared_timing(made.metadata)

@@ -1,4 +1,4 @@
-"""JAX environments with gymnax's interface, as environments of ours. Needs no gymnax: the interface is all it knows.
+"""Adapts JAX environments with gymnax's interface. It does not import gymnax.
 
 Gymnax's environments have `default_params`, `reset(key, params) -> (observation, state)` and
 `step(key, state, action, params) -> (observation, state, reward, done, info)`; Craftax's have the same.
@@ -19,7 +19,7 @@ from multihorizon.errors import InputError
 
 
 def is_like(env: Any) -> bool:
-    """Whether `env`, or the first of a pair (environment, params), has gymnax's interface."""
+    """Returns whether `env`, or the first element of a pair (environment, params), has gymnax's interface."""
     if isinstance(env, tuple) and len(env) == 2:
         env = env[0]
     return all(hasattr(env, name) for name in ("default_params", "reset", "step", "action_space"))
@@ -27,7 +27,7 @@ def is_like(env: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Gymnax:
-    """One environment and its parameters."""
+    """A gymnax environment and its parameters."""
 
     environment: Any
     params: Any
@@ -75,10 +75,10 @@ class Gymnax:
         return state, observation
 
     def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]:
-        """`step_env` does not reset by itself, and so returns the last observation of an episode.
+        """Steps by `step_env`, which does not reset and therefore returns the last observation of an episode.
 
-        Versions differ in what they return: (observation, state, reward, done, info), where `done` covers the time
-        limit, or terminated and truncated apart. `info["duration"]` and `info["survival"]` are the step's timing, where
+        Some versions return (observation, state, reward, done, info), where `done` includes the time limit. Others
+        return terminated and truncated separately. `info["duration"]` and `info["survival"]` are the step's timing, if
         the environment has them.
         """
         move = getattr(self.environment, "step_env", self.environment.step)
@@ -89,7 +89,7 @@ class Gymnax:
         return state, Step(observation, jnp.asarray(reward, jnp.float32), terminated & ~truncated, truncated, *timing)
 
     def _truncated(self, state: Any) -> Any:
-        """Whether an episode has reached its time limit."""
+        """Returns whether an episode has reached its time limit."""
         if hasattr(self.environment, "is_truncated"):
             return jnp.asarray(self.environment.is_truncated(state, self.params), bool)
         for limit, time in (("max_steps_in_episode", "time"), ("max_timesteps", "timestep")):  # gymnax, Craftax

@@ -1,6 +1,6 @@
-"""The hazard wrapper: each episode draws λ ~ H, unseen, and then dies with probability 1 - e^{-λ} a step.
+"""The hazard wrapper: each episode draws a hidden λ ~ H and then ends with probability 1 - e^{-λ} at each step.
 
-`gymnasium_hazard.py` has the same for any Gymnasium environment.
+`gymnasium_hazard.py` has the same wrapper for Gymnasium environments.
 """
 
 from dataclasses import dataclass
@@ -16,20 +16,28 @@ from multihorizon.discounting.hazard import Prior
 from multihorizon.envs.environment import Environment, Step, timing_fields
 from multihorizon.errors import InputError
 
-STRATA = 65_536  # a hazard is drawn from the middles of this many equal parts of its distribution
+STRATA = 65_536  # hazards are drawn from this many equally likely quantiles of the prior
 
 
 class HazardState(NamedTuple):
+    """The state of the wrapped environment, and the hazard of the episode."""
+
     inner: Any
-    survive: Float[Array, ""]  # e^{-λ}, the chance to survive a step
+    survive: Float[Array, ""]  # e^{-λ}, the probability of surviving a step
     died: Bool[Array, ""]  # whether hazard ended the episode
 
 
 @dataclass(frozen=True, eq=False)
 class Hazard:
-    """Any environment under hazard. The reward of the step in which the agent dies is still earned, as in
-    P_λ(s' | s, a) = e^{-λ} P(s' | s, a), where R(s, a) comes before. A step that lasts dt is survived with probability
-    e^{-λ dt}."""
+    """Any JAX environment under hazard.
+
+    The step in which the agent dies still earns its reward, as in the paper: P_λ(s' | s, a) = e^{-λ} P(s' | s, a), and
+    R(s, a) does not depend on survival. A step that lasts dt is survived with probability e^{-λ dt}.
+
+    Args:
+        environment: The environment.
+        prior: The prior over λ. Each episode draws one λ, which the agent does not observe.
+    """
 
     environment: Environment
     prior: Prior
@@ -66,8 +74,10 @@ class Hazard:
 
 @dataclass(frozen=True, eq=False)
 class Lethal:
-    """An environment whose steps report their survival, with that danger made real: each step is survived with the
-    probability that it reports. Survival is then no longer reported, since it would count twice.
+    """Turns the survival that an environment reports into deaths.
+
+    Each step is survived with the probability that it reports. Survival is then no longer reported, since it would
+    count twice.
 
     Use it to evaluate an agent that has learned with reported survival, or to learn the danger from experience.
     """

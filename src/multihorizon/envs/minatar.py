@@ -1,4 +1,4 @@
-"""MinAtar's games, on the device. The only file that knows of pgx."""
+"""MinAtar's games on the device. Only this file imports pgx."""
 
 import importlib
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from multihorizon.envs.environment import Step
 from multihorizon.errors import InputError, one_of
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
-STICKY = 0.1  # the chance that the last action is repeated instead, MinAtar's default
+STICKY = 0.1  # probability that the previous action is repeated; MinAtar's default
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Pathworld (the paper's Section 7): one choice between paths that pay more the longer and riskier they are."""
+"""Pathworld (the paper's Section 7): one choice between paths, where longer paths pay more and are riskier."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,13 +15,19 @@ from multihorizon.mdp import HazardousMDP
 if TYPE_CHECKING:
     from multihorizon.envs.finite import FiniteWorld
 
-HAZARD = Exponential(0.05)  # the paper's, of Section 7.3
+HAZARD = Exponential(0.05)  # Section 7.3 of the paper
 
 
 @dataclass(frozen=True)
 class Pathworld:
-    """Path i = 1..paths is i² steps long and pays i at its end. The paper does not print the number of paths;
-    15 reproduces its tables."""
+    """The paper's Pathworld: path i = 1..paths is i² steps long and pays i at its end.
+
+    Args:
+        paths: The number of paths. The paper does not state it; 15 reproduces its tables.
+
+    Raises:
+        InputError: If there are no paths.
+    """
 
     paths: int = 15
 
@@ -30,20 +36,31 @@ class Pathworld:
 
     @property
     def lengths(self) -> Int[np.ndarray, " paths"]:
+        """The number of steps of each path."""
         return np.arange(1, self.paths + 1) ** 2
 
     @property
     def rewards(self) -> Float[np.ndarray, " paths"]:
+        """The reward at the end of each path."""
         return np.arange(1.0, self.paths + 1)
 
     def values(self, discount: Discount) -> Float[np.ndarray, " paths"]:
-        """r(i) d(i²): the value of each path, in closed form."""
+        """Returns the value r(i) d(i²) of each path.
+
+        Args:
+            discount: The discount d(t).
+        """
         return self.rewards * discount(self.lengths)
 
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
-        """State 0 is the choice, whose actions are the paths; then come the states of each path in turn.
+        """Returns Pathworld as a finite MDP.
 
-        On a path every action walks on. The last state of path i is reached at t = i² and pays on leaving.
+        State 0 is the choice, whose actions are the paths. The states of each path follow. On a path every action
+        moves forward. The last state of path i is reached at t = i² and pays its reward on leaving.
+
+        Args:
+            hazard: The hazard prior.
+            discount: The discount d(t).
         """
         ends = np.cumsum(self.lengths)
         starts = ends - self.lengths + 1
@@ -57,8 +74,8 @@ class Pathworld:
         return HazardousMDP(transitions, rewards, hazard, discount)
 
     def environment(self) -> "FiniteWorld":
-        """Without hazard, for agents; the observation is the state, one-hot."""
-        from multihorizon.envs.finite import FiniteWorld  # JAX, which the mathematics does without
+        """Returns Pathworld without hazard as an environment; observations are one-hot states."""
+        from multihorizon.envs.finite import FiniteWorld  # needs JAX
 
         mdp = self.mdp()
         return FiniteWorld(mdp, np.zeros(1, dtype=int), (mdp.states,))

@@ -1,4 +1,4 @@
-"""What worlds outside the device are to an agent: many at once, stepped on the CPU while the device learns."""
+"""The interface of environments on the host: many at once, stepped on the CPU while the device learns."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -10,8 +10,11 @@ from multihorizon.errors import InputError
 
 
 class Moves(NamedTuple):
-    """What a step of every environment gave. Where an episode ended the next has begun, and `frames` holds its first;
-    what the old one ended with is in `finals`, valid in those rows alone."""
+    """The result of one step in every environment.
+
+    Where an episode has ended, `frames` holds the first frame of the next one, and `finals` holds the last frame of the
+    old one. The other rows of `finals` are undefined.
+    """
 
     frames: Shaped[np.ndarray, "M ..."]
     rewards: Float[np.ndarray, " M"]
@@ -23,7 +26,7 @@ class Moves(NamedTuple):
 
 @runtime_checkable
 class VectorEnvironment(Protocol):
-    """Environments that step between `send` and `receive`. The arrays they hand out are the caller's to keep."""
+    """Environments that step between `send` and `receive`. They never reuse an array that they have returned."""
 
     @property
     def count(self) -> int: ...
@@ -39,18 +42,18 @@ class VectorEnvironment(Protocol):
 
     @property
     def stack(self) -> int:
-        """How many frames make an observation, along the last axis."""
+        """The number of frames that are stacked along the last axis to form an observation."""
 
     @property
     def most_steps(self) -> int:
-        """Of an episode; 0 where nothing is known."""
+        """The largest number of steps in an episode; 0 if unknown."""
 
     @property
     def timing(self) -> TimingFields:
         """Whether `Moves` has durations and survivals."""
 
     def reset(self, seeds: Int[np.ndarray, " M"]) -> Shaped[np.ndarray, "M ..."]:
-        """Begins new episodes, which the seeds fix, and gives their first frames."""
+        """Starts new episodes with the given seeds and returns their first frames."""
 
     def send(self, actions: Int[np.ndarray, " M"]) -> None: ...
 
@@ -60,6 +63,7 @@ class VectorEnvironment(Protocol):
 
 
 def check_actions(given: Int[np.ndarray, " M"], actions: int) -> None:
+    """Raises an InputError if an action lies outside 0, ..., actions - 1."""
     if given.min() < 0 or given.max() >= actions:
         wrong = given[(given < 0) | (given >= actions)][0]
         raise InputError(f"action {wrong} is outside the action set; allowed: 0 to {actions - 1}")

@@ -1,1 +1,1 @@
-"""The paper's experiments: each its runs, and the tables made of them."""
+"""The paper's experiments: their runs, and the tables made from them."""

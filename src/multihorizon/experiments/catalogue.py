@@ -1,4 +1,4 @@
-"""The experiments: each a function that makes its runs and says which of them its figures compare."""
+"""The experiments, one function each. An experiment lists its runs and the pairs of agents that its figures compare."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from multihorizon.envs import atari, foraging, pathworld
 from multihorizon.errors import one_of
 from multihorizon.experiments.experiment import Experiment, ExperimentRun
 
-K, GAMMA = 0.01, 0.99  # what the paper's Atari agents are asked to act by
+K, GAMMA = 0.01, 0.99  # the discounts that the paper's Atari agents are configured for
 HYPERBOLIC, EXPONENTIAL = discount.hyperbolic(K), discount.exponential(GAMMA)
 
 # The paper says only "a random subset of 19 games". Ours was drawn once: random.Random(0).sample(GAMES, 19).
@@ -29,7 +29,7 @@ SMALL = {"seeds": 10, "steps": 300_000, "training_steps": 15_000, "evaluation_st
 
 
 def _run(name: str, environment: str, **given: Any) -> ExperimentRun:
-    """A preset."""
+    """Returns a run of a preset, with the discount that it is configured for."""
     wanted = HYPERBOLIC if name.startswith("hyper-") else EXPONENTIAL
     return ExperimentRun(preset(name), environment, wanted=wanted, **given)
 
@@ -55,10 +55,10 @@ def pathworld_agents() -> Experiment:
     return Experiment(
         name="pathworld",
         title="Pathworld, by networks",
-        about="The agents of the paper's first Pathworld table as deep networks: a hyperbolic one of ten heads and "
-        "five with a single γ, in a Pathworld of five paths. They learn without hazard and are judged by what they "
-        f"earn under it (k = {prior.k:g}). Scores here are of the one path that each agent chooses; how far its values "
-        "of all paths are from the truth is exact mathematics, which `multihorizon pathworld` prints.",
+        about="The agents of the paper's first Pathworld table as deep networks: a hyperbolic agent with ten heads and "
+        "five agents with a single γ, in a Pathworld of five paths. They learn without hazard and are evaluated under "
+        f"it (k = {prior.k:g}). A score is the return of the one path that an agent chooses. `multihorizon pathworld` "
+        "prints the errors of the values of all paths, which are computed exactly.",
         runs=runs,
         pairs=[(f"gamma-{gamma:g}", "hyperbolic") for gamma in gammas],
     )
@@ -95,8 +95,8 @@ def ablation() -> Experiment:
     return _ablation(
         "ablation",
         "What many horizons add to each part of Rainbow",
-        "C51, with n-step returns, with prioritised replay, and with both (Rainbow): each with and without the "
-        "multi-horizon auxiliary task, in the paper's ten games.",
+        "C51, C51 with n-step returns, C51 with prioritised replay, and Rainbow, which has both: each with and without "
+        "the multi-horizon auxiliary task, in the paper's ten games.",
         _on_atari(names, ABLATION_GAMES),
     )
 
@@ -116,8 +116,8 @@ def priority() -> Experiment:
     return Experiment(
         name="priority",
         title="Priorities by the average over heads, or by the largest γ",
-        about="The paper's appendix: replay prioritised by the error of the head that the agent acts by, against the "
-        "mean over all heads. Sixty Atari games.",
+        about="From the paper's appendix: replay prioritised by the error of the head that the agent acts by, or by "
+        "the mean error over all heads. Sixty Atari games.",
         runs=runs,
         pairs=[
             ("rainbow", "multi-rainbow"),
@@ -143,9 +143,9 @@ def _grids(environment: str, prior: Prior, gamma_max: float, t_max: int, **given
 
 GRID_PAIRS = [("hyper-rainbow-paper", f"hyper-rainbow-{grid}") for grid in ("gauss", "minimax")]
 GRIDS_ABOUT = (
-    "The same agent, asked for the same hyperbolic discount, by three sets of horizons: the paper's grid (ten heads, "
-    "γ ≤ 0.99, which reach a discount that is not hyperbolic), Gauss quadrature, and the minimax grid, of up to ten "
-    "heads each with a larger γ where that is practical to learn. "
+    "One agent with three sets of horizons for the same hyperbolic discount. The paper's grid has ten heads with "
+    "γ ≤ 0.99 and reaches a discount that is not hyperbolic. Gauss quadrature and the minimax grid have up to ten "
+    "heads, with a larger γ where that is practical to learn. "
 )
 
 
@@ -154,8 +154,8 @@ def grids() -> Experiment:
     return Experiment(
         name="grids",
         title="Three sets of horizons for one discount",
-        about=GRIDS_ABOUT + f"In two MinAtar games (k = {K:g}, γ ≤ {GAMMA_MAX:g}) and in the foraging world, judged "
-        f"under the hazard that they were asked for (k = {foraging.HAZARD.k:g}, γ ≤ {GAMMA:g}).",
+        about=GRIDS_ABOUT + f"In two MinAtar games (k = {K:g}, γ ≤ {GAMMA_MAX:g}) and in the foraging world, evaluated "
+        f"under the hazard that the discount assumes (k = {foraging.HAZARD.k:g}, γ ≤ {GAMMA:g}).",
         runs=[
             *_grids("foraging/hazard", foraging.HAZARD, GAMMA, t_max=200, seeds=10),
             *(
@@ -189,9 +189,9 @@ def hazard_priors() -> Experiment:
     return Experiment(
         name="hazard",
         title="Matched and mismatched beliefs about risk",
-        about=f"Agents learn to forage without hazard, each with its own belief about it, and are judged by what they "
-        f"earn when every episode draws λ ~ Exponential({true.k:g}). Hyper-Rainbow believes the truth, a tenth of the "
-        "risk, or ten times as much; Rainbow acts by γ = 0.99, or by the γ of a known hazard of the true mean.",
+        about=f"Agents learn to forage without hazard, each with its own belief about it. They are evaluated under "
+        f"hazard: every episode draws λ ~ Exponential({true.k:g}). Hyper-Rainbow assumes the true risk, a tenth of it, "
+        "or ten times as much. Rainbow acts by γ = 0.99, or by the γ of a known hazard with the true mean.",
         runs=runs,
         pairs=[(run.label, "hyper-rainbow-matched") for run in runs if not run.label.endswith("-matched")],
     )

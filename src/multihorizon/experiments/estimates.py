@@ -1,4 +1,4 @@
-"""How long a run takes, and how much it writes: roughly, before it is begun."""
+"""Rough estimates of how long a run takes and how much disk it needs, before it starts."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -13,22 +13,27 @@ from multihorizon.runs.configure import made
 
 @dataclass(frozen=True)
 class Rate:
-    """Training steps a second: of one seed alone, and of as many seeds side by side as fill the device. A step of
-    evaluation takes so many times as long: it is not learned from, but waits for its actions."""
+    """Training steps per second.
+
+    Attributes:
+        one_seed: The rate of one seed alone.
+        all_seeds: The total rate of as many seeds as fill the device.
+        evaluation: The time of an evaluation step relative to that of a training step.
+    """
 
     one_seed: float
     all_seeds: float
     evaluation: float = 0.25
 
 
-# By device and environment, the longest name that fits. On other devices than these, times differ.
-# gpu: one NVIDIA H200. MinAtar: ten seeds of ten heads, alone on it; games not measured go by the slowest. Atari:
-#      the mean of machines 1 to 7 of results/speed with 80 environments, a step is four frames; 16 cores play for all
-#      seeds, so that more seeds bring little. Of the steps of evaluation that are asked for each took 1.3 to 2.5 times
-#      as long as one of training, since all environments go on until the last episode is over. The small worlds on a
-#      GPU wait for its launches, not for its arithmetic: they go by MinAtar's.
+# By device and environment; the longest matching prefix applies. Times on other devices differ.
+# gpu: one NVIDIA H200. MinAtar: ten seeds with ten heads each, alone on the GPU; unmeasured games use the slowest rate.
+#      Atari: the mean of machines 1 to 7 of results/speed with 80 environments; a step is four frames. The same 16
+#      cores emulate for all seeds, so more seeds add little. An evaluation step took 1.3 to 2.5 times as long as a
+#      training step, because all environments run until the last episode ends. Small worlds are limited by kernel
+#      launches, not by arithmetic, and use MinAtar's rate.
 # cpu: two cores. MinAtar: results/cpu (one seed). Atari: results/cpu, "The whole training loop". Foraging and
-#      Pathworld: `multihorizon sweep hazard` and `sweep pathworld`, the rate that their metrics.jsonl tell.
+#      Pathworld: the rates in metrics.jsonl of `multihorizon sweep hazard` and `multihorizon sweep pathworld`.
 RATES = {
     "gpu": {
         "minatar/breakout": Rate(9_400, 94_000),
@@ -50,13 +55,15 @@ START_SECONDS = 20  # imports and compilation
 
 @dataclass(frozen=True)
 class RunCost:
+    """The estimated time and disk space of a run."""
+
     seconds: float
-    kept_bytes: int  # weights, which stay
-    working_bytes: int  # checkpoints, while it trains
+    kept_bytes: int  # weights, which are kept
+    working_bytes: int  # checkpoints, which are deleted when the run is finished
 
 
 def estimate(one: PlannedRun, device: str, sizes: "Sizes") -> RunCost:
-    """Of what is left of a run; a finished one has only what it keeps."""
+    """Estimates the remaining cost of a run. A finished run only occupies disk space."""
     configuration, schedule = one.configuration, one.configuration.schedule
     size = sizes.of(configuration)
     kept = size.parameters * (1 + schedule.iterations // configuration.weights_every)
@@ -64,11 +71,12 @@ def estimate(one: PlannedRun, device: str, sizes: "Sizes") -> RunCost:
         return RunCost(0.0, kept, 0)
     filled = min(1.0, schedule.steps / configuration.agent.replay_capacity) if configuration.checkpoint_replay else 0.0
     checkpoint = round(size.replay * filled) + size.learner
-    # The newest is written before the oldest goes, and the latest weights lie beside them.
+    # The newest checkpoint is written before the oldest is deleted, and the latest weights are kept beside them.
     return RunCost(seconds(one, device), kept, (KEPT + 1) * checkpoint + size.parameters)
 
 
 def seconds(one: PlannedRun, device: str) -> float:
+    """Estimates the remaining time of a run in seconds."""
     rates = RATES.get(device, RATES["gpu"])
     rate = rates[max((name for name in rates if one.run.environment.startswith(name)), key=len)]
     schedule, seeds = one.configuration.schedule, one.configuration.seeds
@@ -79,7 +87,7 @@ def seconds(one: PlannedRun, device: str) -> float:
 
 
 class Size(NamedTuple):
-    """Bytes of all seeds' parts of a state."""
+    """The size in bytes of each part of the training state, for all seeds together."""
 
     replay: int
     learner: int
@@ -87,12 +95,13 @@ class Size(NamedTuple):
 
 
 class Sizes:
-    """Of configurations, each looked at once; Atari's games differ in their actions only, and go by one of them."""
+    """Computes and caches the sizes of configurations. All Atari games share one entry: only their actions differ."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Size] = {}
 
     def of(self, configuration: Configuration) -> Size:
+        """Returns the size of the training state of a run."""
         agent = configuration.agent
         environment = configuration.environment
         shape = (agent.replay_capacity, len(agent.horizons), agent.loss, type(agent.optimiser), agent.compute_dtype)

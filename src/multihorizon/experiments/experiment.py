@@ -1,4 +1,4 @@
-"""An experiment as a value: a list of runs, and which of them the figures made of them compare."""
+"""An experiment as a value: a list of runs, and the pairs of agents that its figures compare."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,27 @@ from multihorizon.runs.configuration import Configuration
 from multihorizon.runs.configure import configured
 from multihorizon.training.worlds import world
 
-TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # steps at which a discount is written down
+TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # steps at which a discount is recorded
 
 
 @dataclass(frozen=True)
 class ExperimentRun:
-    """An agent in an environment, several seeds side by side. `settings` take the place of the agent's once it is
-    adapted to the environment; what is None is as suits the environment. `wanted` is the discount that the agent was
-    asked to act by, which may not be what its horizons add up to."""
+    """One agent in one environment, trained with several seeds.
+
+    Args:
+        agent: The agent. Its name is the label of the run.
+        environment: The name of the environment.
+        seeds: The number of seeds.
+        wanted: The discount that the agent is configured for, to compare with the one that its horizons add up to.
+        steps: Training steps of each seed; None for the environment's default, as for the next three.
+        training_steps: Training steps of each iteration.
+        evaluation_steps: Evaluation steps of each iteration.
+        environments: The number of environments of each seed.
+        settings: Settings that override the agent's after it has been adapted to the environment.
+
+    Raises:
+        InputError: If an argument has the wrong type or a setting does not exist.
+    """
 
     agent: AgentConfig
     environment: str
@@ -35,13 +48,15 @@ class ExperimentRun:
 
     def __post_init__(self) -> None:
         if not isinstance(self.agent, AgentConfig):
-            raise InputError(f"the agent of a run must be an AgentConfig, as preset('dqn') is, got {self.agent!r}")
+            raise InputError(f"the agent of a run must be an AgentConfig, such as mh.agent('dqn'), got {self.agent!r}")
         if not _plain(self.label):
-            raise InputError(f"an agent's name must hold a letter or digit, for its folder, got {self.label!r}")
+            raise InputError(
+                f"an agent's name must contain a letter or digit, as it names a folder, got {self.label!r}"
+            )
         if not isinstance(self.wanted, Discount | None):
             raise InputError(
-                f"wanted of {self.label} must be None or a Discount, as discount.exponential(0.99) or "
-                f"discount.from_function(...) are, got {self.wanted!r}"
+                f"wanted of {self.label} must be None or a Discount, such as discount.exponential(0.99) or "
+                f"discount.from_function(...), got {self.wanted!r}"
             )
         hints = get_type_hints(AgentConfig)
         for name, value in self.settings.items():
@@ -52,13 +67,20 @@ class ExperimentRun:
 
     @property
     def label(self) -> str:
+        """The name of the agent."""
         return self.agent.name
 
     @property
     def folder(self) -> str:
+        """The folder of the run within the experiment's folder."""
         return f"{_plain(self.environment)}/{_plain(self.label)}"
 
     def configuration(self, checkpoint_minutes: float = 10.0) -> Configuration:
+        """Returns the complete configuration of the run.
+
+        Args:
+            checkpoint_minutes: The least time between two checkpoints.
+        """
         chosen = world(self.environment)
         agent = replace(chosen.adapt(self.agent), **self.settings)
         return configured(
@@ -75,8 +97,19 @@ class ExperimentRun:
 
 @dataclass(frozen=True)
 class Experiment:
-    """`pairs` of labels (baseline, challenger) are compared game by game; `panels` are those of them that share one
-    figure, a panel each."""
+    """A list of runs and how to compare them.
+
+    Args:
+        name: The name of the experiment, which also names its folder.
+        title: The title of its report.
+        about: One paragraph about the experiment, for its report.
+        runs: The runs.
+        pairs: Pairs of labels (baseline, challenger) to compare in each environment.
+        panels: Those of the pairs that share one figure, with a panel for each.
+
+    Raises:
+        InputError: If there are no runs, two runs share a folder, or a pair names an unknown label.
+    """
 
     name: str
     title: str
@@ -95,12 +128,17 @@ class Experiment:
         labels = sorted({run.label for run in self.runs})
         for pair in (*self.pairs, *self.panels):
             if isinstance(pair, str) or len(pair) != 2:
-                raise InputError(f"pairs and panels hold two labels each, (baseline, challenger), got {pair!r}")
+                raise InputError(f"an entry of pairs or panels must be two labels (baseline, challenger), got {pair!r}")
             for label in pair:
                 one_of("label", label, labels)
 
     def scaled(self, seeds: int | None = None, steps: int | None = None) -> "Experiment":
-        """The same at another size."""
+        """Returns the experiment with other numbers of seeds and steps.
+
+        Args:
+            seeds: The number of seeds of each run; None keeps the experiment's.
+            steps: The training steps of each seed; None keeps the experiment's.
+        """
         runs = [
             replace(run, seeds=run.seeds if seeds is None else seeds, steps=run.steps if steps is None else steps)
             for run in self.runs
@@ -108,7 +146,7 @@ class Experiment:
         return replace(self, runs=runs)
 
     def description(self) -> dict[str, Any]:
-        """What a reader of the results must know, as JSON."""
+        """Returns the contents of experiment.json, which describes the runs to readers of the results."""
         return {
             "name": self.name,
             "title": self.title,

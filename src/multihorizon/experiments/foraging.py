@@ -1,4 +1,4 @@
-"""Rainbow and Hyper-Rainbow forage: learned without hazard, judged by what they earn undiscounted under it."""
+"""Rainbow and Hyper-Rainbow learn to forage without hazard, and are evaluated by undiscounted returns under hazard."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,12 +30,13 @@ JUDGING_EPISODES = 10_000
 
 
 def rainbow(gamma: float = 0.99) -> AgentConfig:
+    """Returns Rainbow with one γ, adapted to the foraging world."""
     agent = world("foraging").adapt(replace(preset("rainbow"), horizons=single(gamma)))
     return replace(agent, name=f"rainbow, γ = {gamma:g}")
 
 
 def hyper_rainbow() -> AgentConfig:
-    """The preset, with horizons for the hazard of this world."""
+    """Returns Hyper-Rainbow with horizons for the hazard of the foraging world."""
     horizons = paper_grid(PRIOR, heads=10, gamma_max=0.99)
     agent = world("foraging").adapt(replace(preset("hyper-rainbow"), horizons=horizons))
     return replace(agent, name="hyper-rainbow, k = 0.5")
@@ -43,10 +44,10 @@ def hyper_rainbow() -> AgentConfig:
 
 @dataclass(frozen=True)
 class Forager:
-    """What an agent's seeds chose from each start, and earned."""
+    """The choices of an agent's seeds from each start, and their returns."""
 
     agent: str
-    meals: Int[np.ndarray, "S starts"]  # the reward of the meal that it walks to
+    meals: Int[np.ndarray, "S starts"]  # the reward of the meal that each seed walks to
     earned: Float[np.ndarray, " S"]  # undiscounted, under hazard, over simulated episodes
     standard_error: float  # of the mean over all seeds' episodes
 
@@ -58,6 +59,7 @@ def forage(
     report: Report = lambda progress: None,
     finished: Callable[[IterationMetrics], None] = lambda outcome: None,
 ) -> Forager:
+    """Trains an agent with three seeds and evaluates it under hazard."""
     world_ = Foraging().environment()
     schedule = Schedule(iterations=1, training_steps=steps, evaluation_steps=0)
     collector = DeviceCollector(agent, world_, world("foraging").torso, schedule, SEEDS, ENVIRONMENTS)
@@ -78,7 +80,7 @@ def forage(
 
 
 def chosen_meals(learner: Learner, world_: FiniteWorld, parameters: PyTree[Array]) -> Int[np.ndarray, "S starts"]:
-    """Where each seed's greedy policy ends up from each start, if it lives: exactly, in the MDP."""
+    """Returns the meal that each seed's greedy policy reaches from each start without hazard, computed exactly."""
     observations = jax.vmap(world_.observe)(jnp.arange(world_.mdp.states))
     values = jax.vmap(lambda p: jax.vmap(lambda o: learner.acting_weights @ learner.values(p, o))(observations))
     greedy = np.asarray(values(parameters).argmax(axis=-1))  # [S states]
@@ -92,14 +94,14 @@ def chosen_meals(learner: Learner, world_: FiniteWorld, parameters: PyTree[Array
 
 @dataclass(frozen=True)
 class Choice:
-    """What a discount prefers, from the exact solver."""
+    """The choices of a discount from each start and their mean return, from the exact solver."""
 
     meals: Int[np.ndarray, " starts"]
     earned: float
 
 
 def exact_choice(agent: AgentConfig) -> Choice:
-    """The choices of an agent that has learned every head's values exactly, each head with its own best action."""
+    """Returns the choices of an agent with exact values, each head bootstrapped by its own best action."""
     field = Foraging()
     heads = zip(agent.horizons.gammas, agent.horizons.weights, strict=True)
     values = sum(
@@ -110,7 +112,7 @@ def exact_choice(agent: AgentConfig) -> Choice:
 
 
 def best_choice() -> Choice:
-    """The most that can be earned: the choices of exact hyperbolic discounting, which here are all kept once made."""
+    """Returns the best choices: those of exact hyperbolic discounting, which never reverses a choice in this world."""
     field = Foraging()
     mdp = field.mdp(PRIOR)
     actions = np.argmax(mdp.rewards, axis=1)

@@ -1,8 +1,8 @@
 """The four Pathworld tables (Section 7.3 and Appendix F): how far each agent's path values are from the truth.
 
-As in the paper, an agent learns without hazard by a discount, and is judged by what each path earns undiscounted
-under hazard. `ours` has both in closed form; `learned` has the agent's values from Q-learning, one table for each
-γ, and the truth from simulated episodes.
+As in the paper, an agent values the paths by a discount without hazard. The truth is the undiscounted return of each
+path under hazard. The column `ours` has both in closed form. The column `learned` has the agent's values from
+Q-learning, with one table for each γ, and the truth from simulated episodes.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ JUDGING_EPISODES = 200_000  # for each path
 
 @dataclass(frozen=True)
 class PathworldTable:
-    """A table: the hazard of the world, and of each agent, best first, its horizons and the paper's figure."""
+    """One table: the hazard of the world, and the horizons and the paper's error for each agent, best first."""
 
     name: str
     title: str
@@ -37,6 +37,7 @@ def _hyperbolic(k: float = K, gamma_max: float = GAMMA_MAX) -> Horizons:
 
 
 def experiments() -> list[PathworldTable]:
+    """Returns the paper's four tables."""
     true = hazard.Exponential(K)
     matching = {
         "hyperbolic": (_hyperbolic(), 0.002),
@@ -66,8 +67,8 @@ def experiments() -> list[PathworldTable]:
         "gamma_max=0.9": (_hyperbolic(gamma_max=0.9), 2.281),
     }
     listed = [
-        ("matching_prior", "the agent's prior is the world's", true, matching),
-        ("wrong_k", "the agent's k is not the world's 0.05", true, wrong_k),
+        ("matching_prior", "the agent's prior matches the world's", true, matching),
+        ("wrong_k", "agents with other k than the world's 0.05", true, wrong_k),
         ("uniform_hazard", "the world's hazard is uniform, with the same mean", hazard.Uniform(2 * K), uniform),
         ("gamma_max", "the largest γ that is learned", true, capped),
     ]
@@ -79,7 +80,7 @@ def experiments() -> list[PathworldTable]:
 
 @dataclass(frozen=True)
 class PathworldResult:
-    """The value of each path: true, and as each agent holds it; in closed form, and learned."""
+    """The true value of each path, and each agent's value of it, in closed form and learned."""
 
     experiment: PathworldTable
     true: Float[np.ndarray, " paths"]
@@ -88,7 +89,7 @@ class PathworldResult:
     learned: Mapping[str, Float[np.ndarray, " paths"]]
 
     def table(self) -> dict[str, dict[str, float]]:
-        """Mean squared errors over the paths: row label → paper, ours, learned."""
+        """Returns mean squared errors over the paths: row label → paper, ours, learned."""
         return {
             agent: {
                 "paper": self.experiment.paper[agent],
@@ -100,7 +101,7 @@ class PathworldResult:
 
 
 def run(seed: int = 0) -> list[PathworldResult]:
-    """All four experiments, from one run of Q-learning over all of their horizons at once."""
+    """Runs all four experiments, with one run of Q-learning over all of their horizons."""
     learning_rng, judging_rng = np.random.default_rng(seed).spawn(2)
     world, listed = Pathworld(), experiments()
     gammas = np.unique(np.concatenate([h.gammas for e in listed for h in e.agents.values()]))

@@ -1,6 +1,6 @@
-"""A sweep on Ray: one task for each configuration, which goes on from its checkpoint when its worker dies.
+"""A sweep on Ray, with one task for each run. If a worker dies, its task resumes from the run's checkpoint.
 
-The only file that knows of Ray.
+Only this file imports Ray.
 """
 
 import importlib
@@ -22,29 +22,38 @@ from multihorizon.runs.folder import EXPERIMENT, Busy, Lock, is_finished
 from multihorizon.runs.metrics import Warn
 
 ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to others
-    "RAY_NUM_REDIS_GET_RETRIES": "1",  # where something else than Ray answers, it would otherwise take over two minutes
+    "RAY_USAGE_STATS_ENABLED": "0",  # send no usage statistics
+    "RAY_NUM_REDIS_GET_RETRIES": "1",  # otherwise a wrong address takes over two minutes to fail
     "RAY_gcs_server_request_timeout_seconds": "10",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # it would write of each worker's death into the results
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # otherwise each worker's death is printed between the results
 }
-# A cluster on this machine listens on the loopback interface alone, as by default on macOS and Windows, and asks
-# for a token where this version of Ray has them.
+# A local cluster listens on the loopback interface only, as by default on macOS and Windows, and requires a token if
+# this version of Ray supports one.
 LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
-RETRIES = 20  # of a task whose worker died
+RETRIES = 20  # how often a task is restarted after its worker died
 SECONDS_TO_ANSWER = 5.0
 SECONDS_BETWEEN_LOOKS = 0.5
-SECONDS_TO_LET_GO = 120.0  # a worker that lost its node ends a moment later, and holds its run's lock until then
-MEMORY_SHARE = 0.9  # of a GPU's, for all tasks that share it together
+SECONDS_TO_LET_GO = 120.0  # a worker that lost its node holds the run's lock until it ends
+MEMORY_SHARE = 0.9  # share of a GPU's memory for all tasks on it together
 
 
 @contextmanager
 def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int | None) -> Iterator[TrainAll]:
-    """A way to train on the cluster at an address: HOST:PORT, auto (the one that this machine is part of), or local (a
-    new one on this machine). A run takes `gpu_share` of a GPU where there are any, and so many CPU cores."""
+    """Connects to a Ray cluster and yields a function that trains runs on it.
+
+    Args:
+        address: HOST:PORT of a cluster, "auto" for the one that this machine belongs to, or "local" to start one here.
+        device: "cpu" or "gpu"; by default a GPU if the cluster has one.
+        gpu_share: The share of a GPU that each run takes, in (0, 1]; by default 1.
+        cpus: The CPU cores that each run takes; by default 1.
+
+    Raises:
+        InputError: If Ray is not installed, the cluster cannot be reached, or no node has these resources.
+    """
     if device is not None:
         one_of("device", device, ["cpu", "gpu"])
     for name, value in (ENVIRONMENT | (LOCAL_ENVIRONMENT if address == "local" else {})).items():
-        os.environ.setdefault(name, value)  # it is read when Ray is imported
+        os.environ.setdefault(name, value)  # Ray reads these when it is imported
     try:
         ray = importlib.import_module("ray")
     except ImportError:
@@ -85,7 +94,7 @@ def _connect(ray: Any, address: str) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Ray's core writes of its attempts to stderr itself, past Python's."""
+    """Redirects stderr at the level of the file descriptor: Ray's core reports its attempts to connect there."""
     kept = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
@@ -97,7 +106,7 @@ def _silence() -> Iterator[None]:
 
 
 def _asked(ray: Any, device: str | None, gpu_share: float | None, cpus: int | None) -> dict[str, float]:
-    """What each task asks of its node, which some node must have."""
+    """Returns the resources of each task, after checking that some node has them."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     most = {name: max((node.get(name, 0.0) for node in nodes), default=0.0) for name in ("CPU", "GPU")}
     share = 1.0 if gpu_share is None else gpu_share
@@ -107,12 +116,12 @@ def _asked(ray: Any, device: str | None, gpu_share: float | None, cpus: int | No
         raise InputError("the Ray cluster has no GPU; choose the CPU as device")
     cores = 1 if cpus is None else at_least("cpus", cpus, 1)
     if cores > most["CPU"]:
-        raise InputError(f"cpus must be at most {most['CPU']:g}, those of the cluster's largest node, got {cores}")
+        raise InputError(f"cpus must be at most {most['CPU']:g}, the cores of the cluster's largest node, got {cores}")
     return {"num_cpus": cores, "num_gpus": share if most["GPU"] and device != "cpu" else 0}
 
 
 class _Board:
-    """What the workers tell of their runs, on the node of the one who asks."""
+    """An actor that collects statuses and warnings from the workers."""
 
     def __init__(self) -> None:
         self._statuses: dict[str, Status] = {}
@@ -125,7 +134,7 @@ class _Board:
         self._warnings.append(message)
 
     def read(self) -> tuple[dict[str, Status], list[str]]:
-        """All that is new."""
+        """Returns all statuses and warnings since the last call."""
         told = self._statuses, self._warnings
         self._statuses, self._warnings = {}, []
         return told
@@ -135,7 +144,7 @@ def _train_all(ray: Any, asked: dict[str, float], left: Sequence[PlannedRun], te
     strategies = importlib.import_module("ray.util.scheduling_strategies")
     this_node = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     board = ray.remote(_Board).options(num_cpus=0, scheduling_strategy=this_node).remote()
-    # A process of its own for each task: JAX takes its device once, and gives memory back when it ends.
+    # Each task has its own process: JAX chooses its device once and frees memory only when the process ends.
     task = ray.remote(max_retries=RETRIES, max_calls=1, scheduling_strategy="SPREAD", **asked)(_task)
     by_folder = {str(one.folder.resolve()): one for one in left}
     tasks = {
@@ -164,11 +173,11 @@ def _ended(ray: Any, task: Any) -> Status:
     except ray.exceptions.RayError as problem:
         lines = str(problem).strip().split("\n") or [type(problem).__name__]
         said = lines[-1] if isinstance(problem, ray.exceptions.RayTaskError) else lines[0]
-        return Status(State.FAILED, said=f"Ray gave it up: {said}")
+        return Status(State.FAILED, said=f"Ray gave up on this run: {said}")
 
 
 def _task(configuration: Configuration, place: str, within: str, steps: int, gpu_share: float, board: Any) -> Status:
-    """One run, in a worker."""
+    """Trains one run in a worker."""
     import jax
 
     ray = importlib.import_module("ray")
@@ -180,10 +189,10 @@ def _task(configuration: Configuration, place: str, within: str, steps: int, gpu
     gpus = "".join(f", GPU {gpu}" for gpu in ray.get_gpu_ids())
     where = f"{socket.gethostname()}, process {os.getpid()}{gpus}"
     if not (Path(place.removesuffix(within)) / EXPERIMENT).exists():
-        said = f"{place} is not to be seen from {socket.gethostname()}: all nodes must share the experiment's folder"
+        said = f"{socket.gethostname()} cannot access {place}: all nodes must share the experiment's folder"
         return Status(State.FAILED, where, said=said)
     _wait_for_lock(folder)
-    if is_finished(folder):  # its worker died after the last moment
+    if is_finished(folder):  # the previous worker died after finishing the run
         return Status(State.DONE, where, steps)
 
     def tell(status: Status) -> None:

@@ -1,4 +1,4 @@
-"""An experiment in a folder: what of it is left, and a run of it from its last checkpoint to its end."""
+"""An experiment in a folder: which runs are unfinished, and training them from their last checkpoints."""
 
 import gc
 from collections.abc import Callable, Sequence
@@ -27,6 +27,8 @@ from multihorizon.training.worlds import world
 
 
 class State(Enum):
+    """The states of a run in a sweep."""
+
     WAITING = "waiting"
     RUNNING = "running"
     DONE = "done"
@@ -35,13 +37,13 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Status:
-    """Where a run stands."""
+    """The state of a run and its latest results."""
 
     state: State
     where: str = ""
     step: int = 0
     returns: float | None = None  # mean over seeds
-    evaluated: bool = False  # as the returns are, or else earned in training
+    evaluated: bool = False  # whether the returns come from evaluation, not from training
     steps_per_second: float | None = None  # of all seeds together
     said: str = ""  # why it failed
 
@@ -51,23 +53,25 @@ Tell = Callable[[Status], None]
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run and its place."""
+    """A run with its configuration and its folder."""
 
     run: ExperimentRun
     configuration: Configuration
     folder: Path
-    steps: int  # that will be trained: those asked for, in whole iterations of steps of every environment
+    steps: int  # training steps, rounded to whole iterations
 
     @property
     def name(self) -> str:
+        """The agent and the environment, for messages."""
         return f"{self.run.label} in {self.run.environment}"
 
     @property
     def finished(self) -> bool:
+        """Whether the run is finished."""
         return is_finished(self.folder)
 
     def status(self) -> Status:
-        """As its folder tells."""
+        """Returns the status according to the run's folder."""
         if self.finished:
             return Status(State.DONE, step=self.steps)
         done = read_metrics(self.folder)
@@ -79,7 +83,11 @@ TrainAll = Callable[[Sequence[PlannedRun], TellOf, Warn], None]
 
 
 def plan(experiment: Experiment, out: Path, checkpoint_minutes: float) -> list[PlannedRun]:
-    """Its runs, as they are or will be in the folder; an error where the folder holds anything else."""
+    """Returns the runs of an experiment, with the configurations of those that have started.
+
+    Raises:
+        InputError: If the folder holds something other than this experiment.
+    """
     configured = [(run, run.configuration(checkpoint_minutes)) for run in experiment.runs]
     planned = [PlannedRun(run, one, out / run.folder, _steps(one)) for run, one in configured]
     _check(experiment, out)
@@ -92,7 +100,7 @@ def _steps(configuration: Configuration) -> int:
 
 
 def describe(experiment: Experiment, out: Path) -> None:
-    """Writes down what the folder is for, and clears away what a process killed in its last moment left of a run."""
+    """Writes experiment.json, and deletes temporary files that a killed process left in finished runs."""
     write_json(out / EXPERIMENT, experiment.description(), checked=True)
     for folder in (out / run.folder for run in experiment.runs):
         if is_finished(folder):
@@ -106,7 +114,9 @@ def _check(experiment: Experiment, out: Path) -> None:
     if not path.exists():
         foreign = sorted(file.name for file in out.iterdir() if not file.name.startswith("."))
         if foreign:
-            raise InputError(f"{out} holds other files, as {foreign[0]}, and no experiment; choose an empty folder")
+            raise InputError(
+                f"{out} holds other files, such as {foreign[0]}, not an experiment; choose an empty folder"
+            )
         return
     held = read_json(path)
     try:
@@ -121,14 +131,14 @@ def _check(experiment: Experiment, out: Path) -> None:
     begun = {folder: run for folder, run in runs.items() if (out / folder / CONFIGURATION).exists()}
     if gone := [folder for folder in begun if folder not in asked]:
         raise InputError(
-            f"{out} holds runs that {name} does not have: {', '.join(gone)}; give {name} with them, move their folders "
+            f"{out} holds runs that {name} no longer lists: {', '.join(gone)}; add them to {name}, move their folders "
             "elsewhere, or choose another folder"
         )
     for folder, run in begun.items():
         if differs := difference(run, asked[folder]):
             raise InputError(
-                f"{out} holds {folder}, begun otherwise: {differs}; give the same options as when it was begun, "
-                "or choose another folder"
+                f"{out} holds {folder}, which was started with other options: {differs}; give the same options "
+                "again, or choose another folder"
             )
 
 
@@ -137,8 +147,11 @@ def _essence(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _begun(one: PlannedRun) -> PlannedRun:
-    """With the configuration that it was begun with, from which only the pace of checkpoints may differ, and what an
-    evaluation is played in, which depends on the device."""
+    """Returns the run with the configuration that it was started with.
+
+    Only the time between checkpoints and the number of evaluation environments may differ; the latter depends on the
+    device.
+    """
     held = read_configuration(one.folder)
     asked = replace(
         one.configuration,
@@ -151,13 +164,14 @@ def _begun(one: PlannedRun) -> PlannedRun:
 
 
 class Speed:
-    """Of learning, since a run was taken up: without the warm-up, and without the first piece, which is compiled."""
+    """The speed of learning since the run was started or resumed, without warm-up and compilation."""
 
     def __init__(self) -> None:
         self._from: int | None = None
         self._steps, self._seconds = 0, 0.0
 
     def after(self, progress: Progress) -> float | None:
+        """Returns the steps per second so far, or None if none were timed."""
         if progress.loss is not None:
             steps = 0 if self._from is None else progress.step - self._from
             self._from = progress.step
@@ -167,7 +181,7 @@ class Speed:
 
 
 def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) -> None:
-    """What is left of one run, told as it goes."""
+    """Trains a run from its last checkpoint to its end, and reports its status to `tell`."""
     done = read_metrics(folder)
     earned, speed = [_mean(done[-1]["evaluation_returns"]) if done else None], Speed()
 
@@ -182,14 +196,14 @@ def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) ->
         earned[0] = _mean(outcome.evaluation_returns)
         report(Progress(outcome.step, outcome.returns, None, 0.0, outcome.steps_per_second))
 
-    with made(configuration, env=world(configuration.environment)) as trainer:  # the experiment is the user's word
+    with made(configuration, env=world(configuration.environment)) as trainer:  # trusted: the user chose the experiment
         memory.check(trainer)
         with closing(Records(folder, configuration)) as records:
             record(trainer, configuration, records, report, finished, warn)
 
 
 def attempt(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) -> Status:
-    """How a run ended, where its failure is not the others'."""
+    """Trains a run and returns how it ended. A failure becomes a status, so that other runs continue."""
     last = [Status(State.RUNNING)]
 
     def keep(status: Status) -> None:
@@ -208,10 +222,10 @@ def attempt(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) 
 
 
 def here(left: Sequence[PlannedRun], tell: TellOf, warn: Warn) -> None:
-    """One run after another, in this process."""
+    """Trains runs one after another in this process."""
     for one in left:
         tell(one, attempt(one.configuration, one.folder, partial(tell, one), warn))
-        gc.collect()  # a trainer holds itself through its compiled methods, and may hold the device's memory
+        gc.collect()  # compiled methods refer to their trainer, a cycle that would keep its device memory
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

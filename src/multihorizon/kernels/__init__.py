@@ -1,4 +1,4 @@
-"""Whether kernels of our own are used, and how they are made: by Pallas, for Triton."""
+"""GPU kernels written with Pallas for Triton: whether they are used, and how they are compiled."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ SWITCH = "MULTIHORIZON_KERNELS"
 
 
 def in_use() -> bool:
-    """On a GPU, unless the environment variable is `off`: to find out whether they are to blame for something."""
+    """Returns whether the kernels are used: on a GPU, unless the environment variable is `off` (for debugging)."""
     return is_on(SWITCH) and jax.default_backend() == "gpu"
 
 

@@ -1,7 +1,7 @@
 """A convolution with SAME padding, its bias and its ReLU, computed in one of several ways.
 
-The one place that chooses between the GPU kernels and their plain twins. Written for one image; vmap adds the batch and
-the seeds.
+This module alone chooses between the GPU kernels and their plain twins. Functions are written for one image; vmap adds
+the batch and the seeds.
 """
 
 from enum import Enum
@@ -17,14 +17,15 @@ from multihorizon.kernels import fused_convolution
 
 
 class Convolve(Enum):
-    """How a convolution is computed: the same weights and results, but not the same speed everywhere."""
+    """How a convolution is computed. Weights and results are the same; speed depends on the device."""
 
-    PLAIN = "XLA's convolution: fastest on a CPU, except inside compiled loops, where it has no threads"
-    PRODUCTS = "patches gathered and one matrix product: fastest in loops on a CPU, and fast everywhere"
-    FUSED = "kernels of ours for a GPU, and one for the heads, where sizes fit them; products where they do not"
+    PLAIN = "XLA's convolution: fastest on a CPU, except inside compiled loops, where it is single-threaded"
+    PRODUCTS = "gathered patches and one matrix product: fastest inside compiled loops on a CPU"
+    FUSED = "our GPU kernels for convolutions and heads where sizes fit them, otherwise products"
 
 
 def convolve_for(in_loop: bool) -> Convolve:
+    """Returns the fastest way on this device; `in_loop` means inside a compiled loop."""
     if kernels.in_use():
         return Convolve.FUSED
     return Convolve.PLAIN if jax.default_backend() == "cpu" and not in_loop else Convolve.PRODUCTS
@@ -33,7 +34,7 @@ def convolve_for(in_loop: bool) -> Convolve:
 def convolve_and_rectify(
     x: Float[Array, "h w I"], weight: Float[Array, "k k I O"], bias: Float[Array, " O"], stride: int, how: Convolve
 ) -> Float[Array, "h2 w2 O"]:
-    """ReLU(x * weight + bias). The kernel's size is a multiple of its stride."""
+    """Returns ReLU(x * weight + bias). The size of the kernel must be a multiple of its stride."""
     if how is Convolve.PLAIN:
         return jax.nn.relu(fused_convolution.plain(x, weight, stride) + bias)
     if how is Convolve.FUSED and fused_convolution.fits(weight.shape):
@@ -53,8 +54,10 @@ def _products(x: Float[Array, "h w I"], weight: Float[Array, "k k I O"], stride:
 def gather_patches(
     pixels: Float[Array, "hw I"], height: int, width: int, size: int, stride: int
 ) -> Float[Array, "out taps I"]:
-    """What a convolution with SAME padding sees at each of its places. Its gradient is a gather too, and not the
-    scattered sum, slow on a GPU, that differentiation would make of it."""
+    """Returns the patch under each position of a convolution with SAME padding.
+
+    Its gradient is a gather too. Automatic differentiation would produce a scatter, which is slow on a GPU.
+    """
     return _rows(pixels, _places(height, width, size, stride)[0])
 
 
@@ -76,7 +79,7 @@ gather_patches.defvjp(_patches_forward, _patches_backward)
 
 
 def _rows(table: Float[Array, "m I"], which: Int[np.ndarray, "..."]) -> Float[Array, "... I"]:
-    """Rows of a table; blank where there is none."""
+    """Returns rows of a table, and zeros for indices past its end."""
     return _gathered(table, jnp.asarray(which))
 
 
@@ -89,8 +92,11 @@ def _gathered(table: Float[Array, "m I"], which: Int[Array, "..."]) -> Float[Arr
 def _gathered_from_many(
     count: int, batched: list[bool], tables: Float[Array, "B m I"], which: Int[Array, "..."]
 ) -> tuple[Float[Array, "B ... I"], bool]:
-    """One gather from all tables, laid end to end. What vmap makes by itself is gathered in another order, and to
-    transpose it costs more on a GPU than the gather; on a CPU it is the faster of the two."""
+    """Gathers from all tables at once, concatenated.
+
+    The default batching rule of a gather needs a transposition, which costs more on a GPU than the gather itself. On a
+    CPU the default rule is faster.
+    """
     assert batched == [True, False]
     if jax.default_backend() == "cpu":
         return jax.vmap(lambda table: jnp.take(table, which, axis=0, mode="fill", fill_value=0))(tables), True
@@ -104,8 +110,10 @@ def _gathered_from_many(
 def _places(
     height: int, width: int, size: int, stride: int
 ) -> tuple[Int[np.ndarray, "out taps"], Int[np.ndarray, "hw m"]]:
-    """Which pixel each tap of the kernel sees at each place, and which (place, tap) see each pixel; one beyond the last
-    where there is none."""
+    """Returns the pixel under each (position, tap) of the kernel, and the (position, tap) pairs over each pixel.
+
+    An index one past the last means none.
+    """
 
     def along(length: int) -> Int[np.ndarray, "out size"]:
         out = -(-length // stride)

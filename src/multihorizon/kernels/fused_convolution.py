@@ -1,8 +1,8 @@
-"""A convolution with SAME padding, its bias and its ReLU as one kernel on a GPU, and its gradients as one each.
+"""A convolution with SAME padding, its bias and its ReLU as one GPU kernel, with one kernel for each gradient.
 
-What XLA makes of it writes out the patches that the convolution sees, broadcasts the bias, and transposes the result:
-twice the time. Here patches are read where they lie. Written for one image; vmap adds the batch and the seeds to the
-kernel's grid. `networks.Convolution` has the plain version.
+XLA's version takes twice as long: it writes the patches to memory, broadcasts the bias and transposes the result. These
+kernels read patches in place. They are written for one image; vmap adds the batch and the seeds to the grid. `plain`
+is the twin.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from multihorizon.kernels import options
 
-TAPS = 64  # inputs of a place that are multiplied at once
-LEAST = 16  # rows or columns of a matrix product
-PLACES = 32  # that one program of the grid computes
+TAPS = 64  # inputs of a position that are multiplied at once
+LEAST = 16  # smallest number of rows or columns in a matrix product
+PLACES = 32  # output positions that one program of the grid computes
 
 
 def fits(weight_shape: tuple[int, ...]) -> bool:
-    """A GPU's products are of powers of two, and not too small."""
+    """Returns whether the sizes suit the kernels: matrix products need powers of two that are not too small."""
     size, _, inputs, outputs = weight_shape
     powers = all(n & (n - 1) == 0 for n in (inputs, outputs))
     return powers and (size * size * inputs) % TAPS == 0 and outputs >= LEAST
@@ -54,7 +54,7 @@ class Geometry:
 
     @property
     def taps(self) -> int:
-        """Times the inputs: all that one place sees."""
+        """The number of inputs of one output position, over all channels."""
         return self.size * self.size * self.inputs
 
     @property
@@ -66,7 +66,7 @@ class Geometry:
         return max((self.out_width - 1) * self.stride + self.size - self.width, 0) // 2
 
     def patches(self, image: Any, places: Int[Array, " m"], first_tap: Any) -> Float[Array, "m taps"]:
-        """What places see by `TAPS` of their taps."""
+        """Returns the inputs of some output positions, `TAPS` of them from `first_tap` on."""
         taps = first_tap + jnp.arange(TAPS)
         tap, channel = _divided(taps, self.inputs)
         down, right = _divided(tap, self.size)
@@ -83,7 +83,7 @@ def _geometry(image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], str
 
 
 def _divided(number: Any, by: int) -> tuple[Any, Any]:
-    """Quotient and rest of what is not negative: Python's // and % are more than a kernel can do."""
+    """Returns quotient and remainder of non-negative numbers; Triton does not support Python's // and %."""
     quotient = jax.lax.div(number, jnp.full_like(number, by))
     return quotient, number - quotient * by
 
@@ -98,7 +98,7 @@ def _of_places(geometry: Geometry, places: Int[Array, " m"]) -> tuple[Int[Array,
 
 
 def _rectified(out: Any, gradient: Any, where: Any, inside: Any) -> Float[Array, "m O"]:
-    """The gradient before the ReLU."""
+    """Returns the gradient with respect to the input of the ReLU."""
     slope = _read(gradient, where, inside)
     return jnp.where(_read(out, where, inside) > 0, slope, jnp.zeros_like(slope))
 
@@ -136,13 +136,13 @@ def _weight_kernel(
 
 
 def _image_kernel(geometry: Geometry, weight: Any, out: Any, gradient: Any, image_gradient: Any) -> None:
-    """Pixels that lie alike on the grid of strides are seen by the same taps, and are computed together."""
+    """Computes the gradient of the image. Pixels with the same offset modulo the stride meet the same taps."""
     row, column = _divided(pl.program_id(0), geometry.stride)
     y, x = _divided(pl.program_id(1) * PLACES + jnp.arange(PLACES), -(-geometry.width // geometry.stride))
     y, x = y * geometry.stride + row, x * geometry.stride + column
     inside_image = (y < geometry.height) & (x < geometry.width)
     channels = jnp.arange(geometry.outputs)[None, :]
-    across = geometry.size // geometry.stride  # taps that see a pixel, along an axis
+    across = geometry.size // geometry.stride  # taps over a pixel, along one axis
 
     def add(i: Any, sums: Any) -> Any:
         down, right = _divided(i, across)
@@ -170,7 +170,7 @@ def _call(kernel: Any, grid: tuple[int, ...], shapes: Any, specs: Any) -> Any:
 
 
 def plain(image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], stride: int) -> Float[Array, "h2 w2 O"]:
-    """A convolution as XLA has it."""
+    """Returns XLA's convolution."""
     numbers = ("NHWC", "HWIO", "NHWC")
     return jax.lax.conv_general_dilated(image[None], weight, (stride, stride), "SAME", dimension_numbers=numbers)[0]
 
@@ -179,6 +179,7 @@ def plain(image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], stride:
 def convolve_and_rectify(
     image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], bias: Float[Array, " O"], stride: int
 ) -> Float[Array, "h2 w2 O"]:
+    """Returns ReLU(image * weight + bias), computed by one kernel."""
     geometry = _geometry(image, weight, stride)
     shape = jax.ShapeDtypeStruct((geometry.places * geometry.outputs,), image.dtype)
     call = _call(partial(_forward_kernel, geometry), (pl.cdiv(geometry.places, PLACES),), shape, pl.no_block_spec)
@@ -202,7 +203,7 @@ def _backward(stride: int, kept: Any, gradient: Array) -> tuple[Array, Array, Ar
     ]
     grid: tuple[int, ...] = (geometry.taps // TAPS,)
     of_weight, of_bias = _call(partial(_weight_kernel, geometry), grid, shapes, specs)(image.reshape(-1), out, gradient)
-    if geometry.inputs < LEAST:  # a network's first layer: nobody asks for this, and then it is not computed
+    if geometry.inputs < LEAST:  # a first layer, whose gradient is unused and removed by XLA
         slopes = jnp.where(out > 0, gradient, jnp.zeros_like(gradient)).reshape(
             geometry.out_height, geometry.out_width, -1
         )

@@ -1,9 +1,8 @@
-"""From features to the cross-entropy of every head for the action that was taken, as one kernel on a GPU, which gives
-the gradient of the features as well.
+"""One GPU kernel that maps features to each head's cross-entropy for the action taken, and to the features' gradient.
 
-What XLA makes of it are products with the weights of all actions, there and back, and half a dozen small kernels
-between them, each of which waits for the one before. Here a program reads the weights of one head and action.
-Written for one transition; vmap adds the batch and the seeds to the kernel's grid. `learner` has the plain version.
+XLA's version multiplies by the weights of all actions, forwards and backwards, with half a dozen small kernels in
+sequence between the products. Here each program reads the weights of one head and action only. The kernel is written
+for one transition; vmap adds the batch and the seeds to the grid. `learner` has the plain twin.
 """
 
 from functools import partial
@@ -18,14 +17,14 @@ from jaxtyping import Array, Float, Int
 from multihorizon.kernels import options
 
 # An update takes 157 µs instead of 162 with 9,180 outputs (ten heads, 18 actions), but 142 instead of 130 with 2,040;
-# what lies between them was not measured.
+# sizes between these were not measured.
 FEWEST_OUTPUTS = 5_000
-MOST_FEATURES, MOST_ATOMS = 512, 64  # whose weights a program can hold
-COLUMNS = 128  # of the weights, multiplied at once on the way to the losses
+MOST_FEATURES, MOST_ATOMS = 512, 64  # largest sizes whose weights fit into one program
+COLUMNS = 128  # columns of the weights that are multiplied at once in the forward pass
 
 
 def fits(outputs: int, features: int, atoms: int) -> bool:
-    """Few outputs are multiplied faster by XLA."""
+    """Returns whether the kernel supports these sizes and is faster; XLA is faster with few outputs."""
     is_whole = features == pl.next_power_of_2(features) and features >= COLUMNS
     return outputs >= FEWEST_OUTPUTS and is_whole and features <= MOST_FEATURES and atoms <= MOST_ATOMS
 
@@ -64,8 +63,8 @@ def _heads_kernel(
     wanted = triton.load(target.at[head, atom], mask=inside, other=0)
     losses[head] = -jnp.sum(jnp.where(inside, wanted * (outputs - jnp.log(whole)), 0))
     triton.store(probabilities.at[head, atom], chances, mask=inside)
-    # The weights again, from a nearer cache: kept, they would take 166 registers instead of 94, and so leave room for
-    # fewer programs at once. In parts, as above, it takes 161 µs an update instead of 157.
+    # Read the weights again, now from the cache. Keeping them would take 166 registers instead of 94, so fewer programs
+    # would run at once. Reading them in parts, as above, takes 161 µs per update instead of 157.
     pulls[head, :] = jnp.sum((chances - wanted)[:, None] * weights(0, width), axis=0)
 
 
@@ -78,8 +77,10 @@ def losses_of_action(
     action: Int[Array, ""],
     target: Float[Array, "H Z"],
 ) -> tuple[Float[Array, " H"], Float[Array, "H Z"]]:
-    """Cross-entropies with `target`, which sums to one, and the probabilities of the action taken. Neither `target` nor
-    they have a gradient."""
+    """Returns the cross-entropy with `target`, which sums to one, and the probabilities, for the action taken.
+
+    Only the cross-entropy has a gradient, and not with respect to `target`.
+    """
     losses, probabilities, _ = _call(actions, weight, bias, features, action, target)
     return losses, probabilities
 
@@ -98,7 +99,7 @@ def _call(actions: int, weight: Any, bias: Any, features: Any, action: Any, targ
 
 @losses_of_action.defjvp
 def _jvp(actions: int, primals: Any, tangents: Any) -> Any:
-    """The gradient of weights is left to XLA: a single product over the batch."""
+    """Leaves the gradient of the weights to XLA, as a single product over the batch."""
     weight, bias, features, action, target = primals
     dweight, dbias, dfeatures, _, _ = tangents
     losses, probabilities, pulls = _call(actions, weight, bias, features, action, target)
@@ -108,6 +109,6 @@ def _jvp(actions: int, primals: Any, tangents: Any) -> Any:
     doutputs = (dweight @ features).astype(jnp.float32) + dbias.astype(jnp.float32)
     doutputs = doutputs[: heads * actions * atoms].reshape(heads, actions, atoms)
     dlosses = (jnp.where(taken, slopes[:, None], 0) * doutputs).sum(axis=(1, 2))
-    # No matrix product, so that XLA makes one kernel of its gradient and the ReLU's.
+    # A sum instead of a matrix product lets XLA fuse its gradient with the ReLU's.
     dlosses += (pulls * dfeatures.astype(jnp.float32)).sum(axis=1)
     return (losses, probabilities), (dlosses, jnp.zeros_like(probabilities))

@@ -1,5 +1,8 @@
-"""Drawing by priority, and writing new priorities, as one kernel each on a GPU: XLA needs nine and six, each of them
-too small to be worth its launch. `replay` has the plain versions. Written for one seed; vmap adds more to the grid."""
+"""Two GPU kernels for prioritised replay: one draws transitions by priority, one writes new priorities.
+
+XLA needs nine and six kernels for these, each shorter than its launch. The kernels are written for one seed; vmap adds
+more to the grid. `replay` has the plain twins.
+"""
 
 from functools import partial
 from typing import Any
@@ -12,18 +15,20 @@ from jaxtyping import Array, Float, Int
 
 from multihorizon.kernels import options
 
-ALMOST = 1 - 2e-7  # of a whole: its last part, in float32
+ALMOST = 1 - 2e-7  # largest share of a sum that can be searched for in float32
 
 
 def _row(ref: Any, *place: Any, length: int) -> Any:
-    """A row of any length, with nothing after its end."""
+    """Loads a row, padded with zeros to a power of two."""
     columns = jnp.arange(pl.next_power_of_2(length))
     return triton.load(ref.at[(*place, columns)], mask=columns < length, other=0)
 
 
 def _search(values: Float[Array, " w"], share: Float[Array, ""], length: int) -> Int[Array, ""]:
-    """The first entry whose running sum exceeds a share of the whole. If some are not finite none may: then the last,
-    since what is drawn will be written to."""
+    """Returns the first index whose running sum exceeds a share of the total.
+
+    If values are not finite there may be none. The last index is then returned, so that later writes stay in bounds.
+    """
     sums = jnp.cumsum(values)
     whole = jnp.max(sums)
     return jnp.minimum(jnp.sum((sums <= jnp.minimum(share * whole, whole * ALMOST)).astype(jnp.int32)), length - 1)
@@ -44,7 +49,11 @@ def draw(
     parts: Float[Array, " B"],
     within: Float[Array, " B"],
 ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-    """The indices at shares `parts` of the sum of all, and then at shares `within` their blocks; their priorities."""
+    """Draws a block for each share in `parts` of the total, then an entry for each share in `within` of its block.
+
+    Returns:
+        The indices drawn and their priorities.
+    """
     shapes = [jax.ShapeDtypeStruct(parts.shape, jnp.int32), jax.ShapeDtypeStruct(parts.shape, jnp.float32)]
     call = pl.pallas_call(_draw_kernel, grid=parts.shape, out_shape=shapes, **options())
     indices, drawn = call(priorities, block_sums, parts, within)
@@ -52,9 +61,12 @@ def draw(
 
 
 def _write_kernel(batch: int, old: Any, old_sums: Any, indices: Any, values: Any, priorities: Any, sums: Any) -> None:
-    """Several may lie in one block, and the programs know nothing of one another: each puts all new values of its block
-    into its own copy, so that what it read of theirs, old or new, does not matter."""
-    del old, old_sums  # the same memory as what is written
+    """Writes one priority and the sum of its block.
+
+    Several programs may write to the same block without synchronisation. Each applies all new values of the block to
+    its own copy, so it does not matter whether it reads the others' old or new values.
+    """
+    del old, old_sums  # aliases of the outputs
     width = priorities.shape[1]
     columns = jnp.arange(pl.next_power_of_2(width))
     index = indices[pl.program_id(0)]
@@ -75,7 +87,7 @@ def write(
     indices: Int[Array, " B"],
     values: Float[Array, " B"],
 ) -> tuple[Float[Array, "blocks width"], Float[Array, " blocks"]]:
-    """New priorities, of those that had one before, and the sums of their blocks."""
+    """Writes new priorities for entries that have one already, and returns all priorities and block sums."""
     kernel = partial(_write_kernel, indices.shape[0])
     shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in (priorities, block_sums)]
     call = pl.pallas_call(kernel, grid=indices.shape, out_shape=shapes, input_output_aliases={0: 0, 1: 1}, **options())

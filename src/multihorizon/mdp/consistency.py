@@ -49,11 +49,11 @@ class Behaviour:
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium(Behaviour):
-    """Behaviour from which no self gains by deviating alone.
+    """Behaviour that no self can improve by changing its own action alone.
 
     Attributes:
         others: Equilibria with other values, if several were found. This one has the largest mean value.
-        exhaustive: Whether `others` are all there are among pure policies.
+        exhaustive: Whether `others` lists every other equilibrium in pure policies.
     """
 
     others: tuple[Behaviour, ...] = ()
@@ -61,11 +61,11 @@ class Equilibrium(Behaviour):
 
 
 def own_head_values(mdp: HazardousMDP, horizons: Horizons) -> Float[np.ndarray, "H S A"]:
-    """Returns Q_γ of each head, bootstrapped by its own best action, as the paper's agents do.
+    """Returns Q_γ of each head, bootstrapped by its own best action as in the paper's agents.
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is not used.
-        horizons: The discount factors, below 1 together with the hazard.
+        horizons: The discount factors, with γ e^{-λ} < 1.
     """
     return np.stack([optimal_control(replace(mdp, discount=exponential(float(g)))).values for g in horizons.gammas])
 
@@ -77,7 +77,7 @@ def acting_head_values(
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is not used.
-        horizons: The discount factors, below 1 together with the hazard.
+        horizons: The discount factors, with γ e^{-λ} < 1.
         actions: The action that the agent takes in each state [S].
     """
     actions = np.asarray(actions)
@@ -86,7 +86,7 @@ def acting_head_values(
 
 
 def naive(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Behaviour:
-    """Returns what an agent does that plans again at each step: the first action of the best plan, each time.
+    """Returns the behaviour of an agent that plans again at each step and takes the first action of the best plan.
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is not used.
@@ -105,7 +105,7 @@ def naive(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Be
 
 
 def precommitted(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Behaviour:
-    """Returns what an agent does that keeps to its first plan, which is the best by its discount.
+    """Returns the behaviour of an agent that keeps to its first plan, which is the best by its discount.
 
     The plan is found backwards in time: at t the heads weigh wᵢ γᵢ^t, and all but the largest γ cease to matter.
 
@@ -115,20 +115,32 @@ def precommitted(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None
         steps: The length of an episode, if it is cut off; by default it is not.
 
     Raises:
-        InputError: As `naive`.
+        InputError: In the same cases as `naive`.
     """
     heads = _Heads(mdp, horizons)
     return heads.behaviour(heads.plan(None if steps is None else at_least("steps", steps, 1)), ends=steps is not None)
 
 
 def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
-    """Returns the limit of the paper's agent: it takes argmax Σ wᵢ Q_γᵢ of heads with their own best actions."""
+    """Returns what the paper's agent converges to: argmax Σ wᵢ Q_γᵢ, each head bootstrapped by its own best action.
+
+    Args:
+        mdp: The MDP, with a known hazard. Its discount is not used.
+        horizons: The discount Σ wᵢ γᵢ^t.
+    """
     chosen = np.tensordot(horizons.weights, own_head_values(mdp, horizons), 1).argmax(axis=1)
     return _Heads(mdp, horizons).behaviour(chosen[None])
 
 
 def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
-    """Returns the limit of an agent that takes argmax Σ wᵢ γᵢ^t Q_γᵢ at time t, heads with their own best actions."""
+    """Returns what an agent converges to that takes argmax Σ wᵢ γᵢ^t Q_γᵢ at time t.
+
+    Each head is bootstrapped by its own best action.
+
+    Args:
+        mdp: The MDP, with a known hazard. Its discount is not used.
+        horizons: The discount Σ wᵢ γᵢ^t.
+    """
     heads = _Heads(mdp, horizons)
     heads.require_unit_steps()
     own = own_head_values(mdp, heads.horizons)
@@ -139,8 +151,8 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
     """Returns an equilibrium of the agent's selves: in each state the best action, given what the others will do.
 
     Where the horizon is finite, because `steps` is given or because no state can be visited twice, the equilibrium is
-    found backwards in time, and is the only one but for ties. Otherwise it is a fixed point among pure policies that
-    do not depend on time. All policies are tried if there are at most 20,000, else best responses are repeated from
+    found backwards in time and is unique except for ties. Otherwise it is a fixed point among pure policies that do not
+    depend on time: all policies are tried if there are at most 20,000, and else best responses are repeated from
     several starts.
 
     Args:
@@ -149,7 +161,7 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
         steps: The length of an episode, if it is cut off; by default it is not.
 
     Raises:
-        InputError: If no equilibrium exists, or none is found; the message says which. Otherwise as `naive`.
+        InputError: If no equilibrium exists or none is found (the message says which), and in the cases of `naive`.
     """
     heads = _Heads(mdp, horizons)
     if steps is not None:
@@ -182,7 +194,7 @@ class _Heads:
         self.scales = [self.mdp.discounted(float(rate)) for rate in self.rates]
 
     def lookahead(self, values: Float[np.ndarray, "H S"]) -> Float[np.ndarray, "H S A"]:
-        """Returns R + γ^{dt} P V of each head."""
+        """Returns R + γ^{dt} P V for each head."""
         shape = self.mdp.rewards.shape
         return np.stack([self.mdp.rewards + (p @ v).reshape(shape) for p, v in zip(self.scales, values, strict=True)])
 
@@ -201,7 +213,7 @@ class _Heads:
         values: Float[np.ndarray, "H S A"],
         kept: Int[np.ndarray, " S"] | None = None,
     ) -> Int[np.ndarray, " S"]:
-        """Returns the best action of each state by weighted values. Where `kept` is as good as any, it stays."""
+        """Returns the best action of each state by weighted values; `kept` wins ties."""
         worth = np.tensordot(weights, values, 1)
         slack = BETTER * max(float(np.abs(worth).max()), 1e-300)
         first = (worth >= worth.max(axis=1, keepdims=True) - slack).argmax(axis=1)  # ties are broken by the order
@@ -298,7 +310,7 @@ def _backwards(heads: _Heads, order: Int[np.ndarray, " S"]) -> Equilibrium:
 
 
 def _respond(response: Response, policy: Int[np.ndarray, " S"]) -> Iterator[Int[np.ndarray, " S"]]:
-    """Yields the fixed point that repeated best responses reach: of all states at once, then of one state at a time."""
+    """Yields fixed points that repeated best responses reach, first in all states at once, then in one at a time."""
     for at_once in (True, False):
         current = policy
         for turn in range(BEST_RESPONSES):

@@ -17,11 +17,11 @@ from multihorizon.errors import InputError
 from multihorizon.mdp.model import HazardousMDP
 
 MOST_TERMS = 2_000_000
-TOO_LONG = f"episodes under this policy are too long to sum: more than {MOST_TERMS:,} steps of them matter"
+TOO_LONG = f"episodes under this policy are too long to sum: more than {MOST_TERMS:,} steps contribute to the value"
 REPEATS = 1e-14  # relative; expected rewards that differ by less are the same
-SETTLED = 1024  # periods after which the terms change so little in one that three of the formula's terms suffice
-FAR = 1e30  # time from which on a power law has its final exponent
-MARGIN = 1e-3  # of the exponent a above 1; priors that are integrated numerically do not know it better
+SETTLED = 1024  # periods after which three terms of the formula are accurate
+FAR = 1e30  # time after which a power law has its final exponent
+MARGIN = 1e-3  # required excess of the exponent over 1; priors that are integrated numerically are no more accurate
 X, W = np.polynomial.legendre.leggauss(20)
 
 
@@ -51,7 +51,7 @@ def endless_series(
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     expected = rewards
     earlier = np.full((period, mdp.states), np.nan)  # the last period at half the time
-    start, end = 1, 1 + SETTLED * period  # `start` ≡ 1 in periods, so that both are compared at the same phase
+    start, end = 1, 1 + SETTLED * period  # start ≡ 1 modulo the period, so that both are compared at the same phase
     while end <= MOST_TERMS:
         recent = np.empty((period, mdp.states))
         for t, share in enumerate(np.asarray(_shares(mdp, np.arange(start, end))), start):
@@ -59,7 +59,7 @@ def endless_series(
             recent[(t - 1) % period] = expected
             expected = chain @ expected
         same = REPEATS + end * np.finfo(float).eps  # rows add up to 1 with a rounding error, which each step repeats
-        if np.abs(recent - earlier).max() <= same * np.abs(rewards).max():  # not so while `earlier` is NaN
+        if np.abs(recent - earlier).max() <= same * np.abs(rewards).max():  # false while `earlier` is NaN
             rest = tail_sums(mdp, end, period)
             return (total + first @ (recent.T @ rest)).reshape(mdp.rewards.shape)
         earlier, start, end = recent, end, 2 * end - 1
@@ -80,18 +80,18 @@ def tail_sums(mdp: HazardousMDP, start: int, period: int) -> Float[np.ndarray, "
 
 
 def _shares(mdp: HazardousMDP, t: np.ndarray | float) -> Values:
-    """c(t) = s(t) d(t)."""
+    """Returns c(t) = s(t) d(t)."""
     return np.exp(mdp.hazard.log_survival(t) + mdp.discount.log(t))
 
 
 def _rate(mdp: HazardousMDP, t: np.ndarray | float) -> Values:
-    """-c'(t) / c(t)."""
+    """Returns -c'(t) / c(t)."""
     assert mdp.discount.prior is not None
     return mdp.hazard.hazard_rate(t) + mdp.discount.prior.hazard_rate(t)
 
 
 def _integral(mdp: HazardousMDP, low: float, high: float) -> float:
-    """∫ c(t) dt, by Gauss-Legendre panels of at most 1 in ln t, on each of which a power law is smooth."""
+    """Integrates c(t) by Gauss-Legendre panels of width at most 1 in ln t, on which a power law is smooth."""
     edges = np.linspace(math.log(low), math.log(high), math.ceil(math.log(high / low)) + 1)
     half = np.diff(edges)[:, None] / 2
     t = np.exp(edges[:-1, None] + half * (1 + X))
@@ -99,7 +99,7 @@ def _integral(mdp: HazardousMDP, low: float, high: float) -> float:
 
 
 def _period(chain: sparse.csr_array) -> int:
-    """Returns the least common multiple of the periods of the closed classes: E[R_t] approaches a sequence with it."""
+    """Returns the period of the limit of E[R_t]: the least common multiple of the periods of the closed classes."""
     count, label = csgraph.connected_components(chain, connection="strong")
     arrows = sparse.coo_array(chain)
     starts, ends = (x[arrows.data > 0] for x in arrows.coords)
@@ -112,7 +112,7 @@ def _period(chain: sparse.csr_array) -> int:
             continue
         root = int(np.flatnonzero(label == one)[0])
         steps = csgraph.dijkstra(chain, indices=root, unweighted=True)
-        # A class has the period that divides the length of all its cycles, each a sum of these differences.
+        # The period of a class divides the length of every cycle, and each length is a sum of these differences.
         lengths = np.abs(steps[starts[inside]] + 1 - steps[ends[inside]]).astype(int)
         period = math.lcm(period, int(np.gcd.reduce(lengths)))
     return period

@@ -17,11 +17,24 @@ MOST_STEPS = 100_000
 def q_learning(
     mdp: HazardousMDP, gammas: ArrayLike, start: int, episodes: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "S A H"]:
-    """Watkins' Q-learning under uniformly random behaviour, in the MDP without its hazard or discount.
+    """Learns Q for several discount factors by Watkins' Q-learning, while acting uniformly at random.
 
-    Each head bootstraps with its own greedy action and its own γ. An episode's steps are learned from last to first
-    (Lin, 1992), so that a reward is felt at the start of a long path in one episode rather than in as many as the
-    path has steps.
+    The hazard and the discount of the MDP are not used. Each head bootstraps with its own greedy action and its own
+    γ. The steps of an episode are learned from last to first (Lin, 1992), so a reward at the end of a long path
+    reaches its start within one episode.
+
+    Args:
+        mdp: The MDP.
+        gammas: The discount factors [H], in [0, 1].
+        start: The first state of every episode.
+        episodes: The number of episodes, at least 1.
+        rng: The source of randomness.
+
+    Returns:
+        The learned action values [S A H].
+
+    Raises:
+        InputError: If an argument is invalid, or an episode does not end within 100,000 steps.
     """
     gammas = discount_factors(gammas)
     mdp.check_place(start)
@@ -41,7 +54,7 @@ def q_learning(
 def _episodes(
     mdp: HazardousMDP, start: int, episodes: int, rng: np.random.Generator
 ) -> Iterator[list[tuple[int, int, int]]]:
-    """(state, action, next state or -1) of each episode in turn; all are walked side by side, since none learns."""
+    """Yields (state, action, next state or -1) of each episode; all are simulated together, as behaviour is fixed."""
     states = np.full(episodes, start)
     walked = []
     while np.any(states >= 0):
@@ -53,7 +66,7 @@ def _episodes(
         states = following
         if len(walked) > MOST_STEPS:
             raise InputError(
-                f"an episode is still going after {MOST_STEPS} steps; Q-learning here needs a task that ends"
+                f"an episode has not ended after {MOST_STEPS} steps; this Q-learning needs a task that ends"
             )
     steps = np.stack(walked, axis=-1)  # [3, episodes, T]
     for episode in range(episodes):

@@ -20,12 +20,12 @@ Policy = Float[np.ndarray, "S A"]
 class HazardousMDP:
     """A finite MDP in which each episode draws a hazard λ ~ H and dies with probability 1 - e^{-λ} a step.
 
-    With (s₀, a₀) the first at t = 0, the value is E[Σ d(t) R(s_t, a_t)].
+    The value of a policy is E[Σ d(t) R(s_t, a_t)], where (s₀, a₀) is the first state and action.
 
     Args:
         transitions: P(s' | s, a), an array [S A S] or, for large MDPs, a sparse matrix [S·A S]. Rows may add up to
-            less than 1: the rest is the probability that the episode ends with that step. A sum within 1e-9 of 1 is
-            taken for a rounded 1.
+            less than 1: the rest is the probability that the episode ends with that step. A sum within 1e-9 of 1
+            counts as 1.
         rewards: The reward of each transition, which comes at its start [S A].
         hazard: The prior H over the hazard of an episode, per unit of time.
         discount: The discount d(t).
@@ -35,7 +35,7 @@ class HazardousMDP:
             hazard of the episode; by default 1.
 
     Raises:
-        InputError: If the arrays do not belong together, or hold something other than probabilities, finite rewards,
+        InputError: If the shapes do not match, or the arrays hold something other than probabilities, finite rewards,
             positive durations and survivals in (0, 1].
     """
 
@@ -65,7 +65,7 @@ class HazardousMDP:
             )
 
     def _check_each(self, name: str, allowed: Callable[[np.ndarray], np.ndarray], words: str) -> None:
-        """Checks one number for each transition, where they are given."""
+        """Checks the shape and range of an optional array [S A]."""
         given = getattr(self, name)
         if given is None:
             return
@@ -101,7 +101,14 @@ class HazardousMDP:
         return sparse.csr_array(sparse.diags_array(self.survivals.reshape(-1)) @ self.moves)
 
     def discounted(self, gamma: float) -> sparse.csr_array:
-        """Returns γ^{dt} P [S·A S], by which a head with discount factor γ values what follows."""
+        """Returns γ^{dt} P, which multiplies the value of the next state in a head with discount factor γ.
+
+        Args:
+            gamma: The discount factor.
+
+        Returns:
+            A sparse matrix [S·A S].
+        """
         if self.durations is None:
             return gamma * self.matrix
         return sparse.csr_array(sparse.diags_array(gamma ** self.durations.reshape(-1)) @ self.matrix)
@@ -109,8 +116,8 @@ class HazardousMDP:
     def in_unit_steps(self) -> "HazardousMDP":
         """Returns the same MDP with every transition split into steps of duration 1; durations must be whole.
 
-        The first states are those of this MDP. The others are on the way: a transition of duration n passes through
-        n - 1 of them, which have one outcome and no reward.
+        The states of this MDP come first. Intermediate states follow: a transition of duration n passes through n - 1
+        of them, which have one outcome and no reward.
 
         Raises:
             InputError: If a duration is not a whole number.
@@ -123,8 +130,8 @@ class HazardousMDP:
                 f"only whole durations can be split into steps, got {steps[steps != np.round(steps)][0]:g}; use an "
                 "exponential discount under a known hazard, or value each head of a set of horizons"
             )
-        # Row r with n steps goes to the first of its n - 1 states, which lead to one another; the last of them has
-        # the outcomes of row r. All actions do the same on the way.
+        # Row r with n steps leads to the first of its n - 1 intermediate states, each of which leads to the next. The
+        # last one has the outcomes of row r. In an intermediate state all actions have the same effect.
         between = steps.astype(int) - 1
         last = self.states + np.cumsum(between) - 1
         first = last - between + 1
@@ -146,14 +153,26 @@ class HazardousMDP:
 
     @property
     def states(self) -> int:
+        """The number of states S."""
         return self.rewards.shape[0]
 
     @property
     def actions(self) -> int:
+        """The number of actions A."""
         return self.rewards.shape[1]
 
     def check_policy(self, policy: Policy) -> Policy:
-        """Returns the policy with rows that add up to 1, which the given ones must do to within 1e-9."""
+        """Checks a policy and removes the rounding errors of its rows.
+
+        Args:
+            policy: The probability of each action in each state [S A]. Rows must add up to 1 to within 1e-9.
+
+        Returns:
+            The policy with rows that add up to 1 [S A].
+
+        Raises:
+            InputError: If it is not a policy of this MDP.
+        """
         policy = np.asarray(policy, dtype=float)
         if (
             policy.shape != self.rewards.shape
@@ -167,6 +186,15 @@ class HazardousMDP:
         return policy / policy.sum(axis=1, keepdims=True)
 
     def check_place(self, state: int, action: int = 0) -> None:
+        """Checks that a state and an action exist.
+
+        Args:
+            state: A state.
+            action: An action.
+
+        Raises:
+            InputError: If there is no such state or action.
+        """
         if not (0 <= state < self.states and 0 <= action < self.actions):
             raise InputError(
                 f"there are states 0 to {self.states - 1} and actions 0 to {self.actions - 1}, "
@@ -174,9 +202,15 @@ class HazardousMDP:
             )
 
     def under(self, policy: Policy, gamma: float = 1.0) -> tuple[sparse.csr_array, Float[np.ndarray, " S"]]:
-        """The chain that a policy makes of the MDP: its transitions, times γ^{dt} [S S], and its expected rewards [S].
+        """Returns the Markov chain that results from following a policy.
 
-        An expected reward that is no more than the rounding of its sum is 0.
+        Args:
+            policy: The probability of each action in each state [S A].
+            gamma: A discount factor, by which the transitions are multiplied.
+
+        Returns:
+            The transitions times γ^{dt} [S S], and the expected reward of each state [S]. An expected reward that is
+            no larger than the rounding error of its sum is 0.
         """
         choose = sparse.csr_array(
             (policy.reshape(-1), (np.repeat(np.arange(self.states), self.actions), np.arange(policy.size))),
@@ -193,7 +227,16 @@ class HazardousMDP:
     def draw_next(
         self, states: Int[np.ndarray, " N"], actions: Int[np.ndarray, " N"], rng: np.random.Generator
     ) -> Int[np.ndarray, " N"]:
-        """A successor s' ~ P(· | s, a) for each state and action, without hazard; -1 where the episode ends."""
+        """Draws a successor s' ~ P(· | s, a) for each state and action, without the hazard of the episode.
+
+        Args:
+            states: The states [N].
+            actions: The actions [N].
+            rng: The source of randomness.
+
+        Returns:
+            The next states [N]; -1 where the episode ends.
+        """
         rows = states * self.actions + actions
         begin, end = self.matrix.indptr[rows], self.matrix.indptr[rows + 1]
         # All rows share one running sum of probabilities, so that a draw within a row is a search in it.

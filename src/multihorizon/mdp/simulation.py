@@ -12,7 +12,12 @@ MOST_STEPS = 1_000_000
 
 
 class Estimate(NamedTuple):
-    """A mean over episodes, and its standard error."""
+    """A mean over episodes and its standard error.
+
+    Attributes:
+        mean: The mean return.
+        standard_error: The standard error of the mean.
+    """
 
     mean: float
     standard_error: float
@@ -21,13 +26,28 @@ class Estimate(NamedTuple):
 def simulate(
     mdp: HazardousMDP, policy: Policy, state: int, action: int, episodes: int, rng: np.random.Generator
 ) -> Estimate:
-    """Q^{H,d}_π(state, action) as the mean of Σ d(t) R(s_t, a_t) over episodes, each with its own λ ~ H."""
+    """Estimates Q^{H,d}_π(state, action) by simulation, with a hazard λ ~ H drawn for each episode.
+
+    Args:
+        mdp: The MDP.
+        policy: The probability of each action in each state [S A].
+        state: The first state.
+        action: The first action.
+        episodes: The number of episodes, at least 2.
+        rng: The source of randomness.
+
+    Returns:
+        The mean of Σ d(t) R(s_t, a_t) over the episodes, and its standard error.
+
+    Raises:
+        InputError: If an argument is invalid, or an episode does not end within a million steps.
+    """
     policy = mdp.check_policy(policy)
     mdp.check_place(state, action)
     episodes = at_least("the number of episodes", episodes, 2)
     returns = np.zeros(episodes)
     alive = np.arange(episodes)
-    survive = np.exp(-mdp.hazard.sample(rng, episodes))  # a step's chance, P_λ = e^{-λ} P
+    survive = np.exp(-mdp.hazard.sample(rng, episodes))  # the probability of surviving a step, P_λ = e^{-λ} P
     states, actions = np.full(episodes, state), np.full(episodes, action)
     elapsed = np.zeros(episodes)
     for _ in range(MOST_STEPS):
@@ -40,11 +60,11 @@ def simulate(
         if len(alive) == 0:
             return Estimate(float(returns.mean()), float(returns.std(ddof=1) / np.sqrt(episodes)))
         actions = choose(policy, states, rng)
-    raise InputError(f"episodes are still going after {MOST_STEPS} steps; give the task an end or a hazard")
+    raise InputError(f"episodes have not ended after {MOST_STEPS} steps; give the task an end or a hazard")
 
 
 def choose(policy: Policy, states: Int[np.ndarray, " N"], rng: np.random.Generator) -> Int[np.ndarray, " N"]:
-    """An action a ~ π(· | s) for each state."""
+    """Draws an action a ~ π(· | s) for each state."""
     if policy.max(axis=1).min() == 1:
         return policy.argmax(axis=1)[states]
     passed = rng.random((len(states), 1)) >= np.cumsum(policy, axis=1)[states]

@@ -21,13 +21,22 @@ ESTIMATED_AT = 4096  # terms after which it is clear how many are needed
 
 
 def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
-    """Q^{H,d}_π(s, a) = E_λ E_{π,P_λ}[Σ d(t) R(s_t, a_t)] (equation 8), to 1e-12 of the largest value.
+    """Returns Q^{H,d}_π(s, a) = E_λ E_{π,P_λ}[Σ d(t) R(s_t, a_t)] (equation 8).
 
-    Averaged over λ, what is left of a reward at t is s(t) d(t), so Q = Σ_t s(t) d(t) E[R_t]. Where s·d is an
-    exponential this is one linear system; otherwise the series is summed until a bound on its rest is negligible.
-    A task that never ends has a finite value under some power laws: `endless.py` sums these.
-    It is infinite under others, such as the hyperbola (the paper's footnote 2): these are
-    refused.
+    Averaged over λ, a reward at time t counts s(t) d(t), so Q = Σ_t s(t) d(t) E[R_t]. Where s·d is an exponential this
+    is one linear system. Otherwise the series is summed until a bound on the remaining terms is negligible. A task
+    that never ends has a finite value under some power laws, which `endless.py` sums, and an infinite value under
+    others, such as the hyperbola (the paper's footnote 2).
+
+    Args:
+        mdp: The MDP, with its hazard and its discount.
+        policy: The probability of each action in each state [S A].
+
+    Returns:
+        The action values [S A], with an error of at most 1e-12 of the largest value.
+
+    Raises:
+        InputError: If the policy is invalid or the values can be infinite.
     """
     policy = mdp.check_policy(policy)
     if mdp.durations is not None:
@@ -38,8 +47,8 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
     endless = _endless(mdp, policy, chain, live) if slowest == 1 else np.zeros_like(live)
     if np.any(endless):
         refuse_infinite_sums(mdp, int(np.flatnonzero(endless)[0]))
-    # Beyond the states that can still earn nothing counts: leave them out, so that a state that is absorbing and
-    # pays nothing is an end of the episode.
+    # States from which no reward can be reached have value 0. Leave them out, so that an absorbing state without
+    # reward counts as the end of the episode.
     keep = sparse.diags_array(live.astype(float))
     chain = sparse.csr_array(slowest * (keep @ chain @ keep))
     first = slowest * (mdp.matrix @ keep)
@@ -52,12 +61,12 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
 
 
 def _values_over_durations(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
-    """Values where transitions last: of one head under an exponential discount, else of the MDP in unit steps."""
+    """Returns the values where transitions have durations: with one γ if that suffices, otherwise in unit steps."""
     gamma = _known_gamma(mdp)
     if gamma is not None and gamma < 1:
         chain, rewards = mdp.under(policy, gamma)
         return mdp.rewards + (mdp.discounted(gamma) @ solve(chain, rewards)).reshape(mdp.rewards.shape)
-    if gamma == 1:  # then it does not matter how long a transition lasts
+    if gamma == 1:  # durations then have no effect
         return action_values(replace(mdp, durations=None), policy)
     split = mdp.in_unit_steps()
     walked = np.concatenate([policy, np.full((split.states - mdp.states, mdp.actions), 1 / mdp.actions)])
@@ -72,17 +81,17 @@ def _known_gamma(mdp: HazardousMDP) -> float | None:
 
 
 def _earning(chain: sparse.csr_array, rewards: Float[np.ndarray, " S"]) -> np.ndarray:
-    """Which states can still meet a reward."""
+    """Returns which states can still reach a reward."""
     return _reaching(chain, rewards != 0)
 
 
 def _reaching(chain: sparse.csr_array, goal: np.ndarray) -> np.ndarray:
-    """Which states lead to one of `goal` (or are one)."""
+    """Returns which states are in `goal` or can reach it."""
     size = chain.shape[0]
     sources = np.flatnonzero(goal)
     if len(sources) == 0:
         return np.zeros(size, dtype=bool)
-    # One more node, with an arrow from it to each goal, makes it a single search along reversed arrows.
+    # An extra node with an edge to each goal turns this into a single search along reversed edges.
     arrows = sparse.coo_array(chain)
     held = arrows.data > 0
     starts = np.concatenate([arrows.coords[1][held], np.full(len(sources), size)])
@@ -95,14 +104,14 @@ def _reaching(chain: sparse.csr_array, goal: np.ndarray) -> np.ndarray:
 
 
 def _endless(mdp: HazardousMDP, policy: Policy, chain: sparse.csr_array, live: np.ndarray) -> np.ndarray:
-    """Which states earn for ever under the policy, by what can happen and not by how likely it is."""
+    """Returns the states from which the policy can earn for ever, however small the probability."""
     stays = (mdp.matrix @ live.astype(float)).reshape(policy.shape)
     leaves = live & np.any((policy > 0) & (stays < 1 - 1e-12), axis=1)
     return live & ~_reaching(chain, leaves)
 
 
 def solve(chain: sparse.csr_array, rewards: Float[np.ndarray, " S"]) -> Float[np.ndarray, " S"]:
-    """v = r + chain v."""
+    """Solves v = r + chain v."""
     system = sparse.csc_array(sparse.eye_array(chain.shape[0]) - chain)
     return np.asarray(splu(system).solve(rewards))
 
@@ -114,10 +123,11 @@ def _series(
     first: sparse.csr_array,
     slowest: float,
 ) -> Float[np.ndarray, "S A"]:
-    """Σ_t s(t) d(t) E[R_t], with the slowest exponential taken out of s·d and put into the chain.
+    """Sums Σ_t s(t) d(t) E[R_t], with the slowest exponential moved from s·d into the chain.
 
-    With c(t) = s(t) d(t) / slowest^t ≤ bound and m_j = max_s P(still earning after j steps), what is left after t
-    terms is at most bound · max|R| · Σ_{j≥t} m_j. As m_{i+j} ≤ m_i m_j, that is Σ_{j<t} m_j · m_t / (1 - m_t) at most.
+    Let c(t) = s(t) d(t) / slowest^t ≤ bound and m_j = max_s P(still earning after j steps). The terms after the first t
+    add up to at most bound · max|R| · Σ_{j≥t} m_j. As m_{i+j} ≤ m_i m_j, that sum is at most
+    Σ_{j<t} m_j · m_t / (1 - m_t).
     """
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     if slowest == 0:
@@ -140,17 +150,31 @@ def _series(
 
 
 class Optimum(NamedTuple):
-    """The best policy (an action for each state) and its action values."""
+    """An optimal policy and its values.
+
+    Attributes:
+        policy: The best action in each state [S].
+        values: The action values [S A].
+    """
 
     policy: Int[np.ndarray, " S"]
     values: Float[np.ndarray, "S A"]
 
 
 def optimal_control(mdp: HazardousMDP) -> Optimum:
-    """Policy iteration, for a known hazard and an exponential discount that together fall: γ e^{-λ} < 1.
+    """Returns an optimal policy for a known hazard and an exponential discount, found by policy iteration.
 
-    Under any other discount there is no Bellman equation to solve: what is best from a state depends on how long
-    ago the plan was made.
+    Under any other discount there is no Bellman equation to solve: what is best in a state depends on how long ago
+    the plan was made.
+
+    Args:
+        mdp: The MDP, with a known hazard λ and an exponential discount, such that γ e^{-λ} < 1.
+
+    Returns:
+        The best action in each state [S] and the action values [S A].
+
+    Raises:
+        InputError: If the hazard is not known, the discount is not exponential, or γ e^{-λ} is 1.
     """
     gamma = _known_gamma(mdp)
     if gamma is None:
@@ -168,6 +192,6 @@ def optimal_control(mdp: HazardousMDP) -> Optimum:
         values = mdp.rewards + (ahead @ states).reshape(mdp.rewards.shape)
         gain = values.max(axis=1) - values[np.arange(mdp.states), actions]
         better = gain > 1e-12 * max(1.0, np.abs(values).max())
-        if not np.any(better):  # ties keep their action, so that rounding cannot make it turn for ever
+        if not np.any(better):  # ties keep their action, so that rounding errors cannot cause a cycle
             return Optimum(actions, values)
         actions = np.where(better, values.argmax(axis=1), actions)

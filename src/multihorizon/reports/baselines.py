@@ -19,7 +19,7 @@ from multihorizon.envs.atari import GAMES
 from multihorizon.errors import InputError
 
 FRAMES_PER_ITERATION = 1e6
-# The paper's scores are of 200 million frames. Dopamine's curves end a million or so earlier.
+# The paper's scores are after 200 million frames. Dopamine's curves end about a million frames earlier.
 FULL_LENGTH_FRAMES = 198e6
 # The agents that the paper builds on, as Dopamine names them. Its "legacy" curves are the paper's baselines.
 BASE_AGENTS = ("DQN", "C51", "Rainbow")

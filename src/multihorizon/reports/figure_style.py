@@ -1,7 +1,6 @@
 """The style of all figures, and of each agent in them.
 
-Colours can be told apart by colour-blind readers (Okabe & Ito). An agent has the same colour and line in all figures of
-a report.
+The colours suit colour-blind readers (Okabe & Ito). An agent has the same colour and line in all figures of a report.
 """
 
 import io
@@ -83,10 +82,10 @@ def save(figure: Figure, path: Path, plain: bool = False) -> Path:
     """Writes a figure as PNG or SVG, by the ending of the path. The same figure gives the same bytes.
 
     Args:
-        figure: What to write.
-        path: Where to.
-        plain: Whether to show the labels of ticks literally. Matplotlib makes them only now, so that `styled_plain`
-            does not reach them.
+        figure: The figure to write.
+        path: The file to write.
+        plain: Whether to show tick labels literally. Matplotlib creates them only when it saves the figure, so
+            `styled_plain` does not affect them.
     """
     undated: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
     settings = SETTINGS | {"svg.hashsalt": path.name} | (PLAIN_TEXT if plain else {})

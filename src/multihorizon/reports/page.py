@@ -23,8 +23,8 @@ def write_report(report: ReportContents, folder: Path) -> list[Path]:
     """Writes all files of a report.
 
     Args:
-        report: What to write.
-        folder: Where to; it is made if need be.
+        report: The report to write.
+        folder: The folder to write to; it is created if necessary.
 
     Returns:
         The paths of the files, the HTML page first.

@@ -99,7 +99,7 @@ def check_seeds(configured: Configured, labels: dict[str, str]) -> None:
             if other != folder:
                 raise InputError(
                     f"{other} and {folder} are the same run: {labels[folder]} in {environment} with seed {seed}; "
-                    "take one of them away"
+                    "remove one of them"
                 )
 
 

@@ -89,7 +89,7 @@ class Scores:
 
 
 def has_human_score(environment: str) -> bool:
-    """Says whether scores in this environment can be human-normalised."""
+    """Returns whether scores in this environment can be human-normalised."""
     return parse_game(environment) in human_scores()
 
 
@@ -132,7 +132,7 @@ def score_paper_table() -> Scores:
 
 
 def describe_sizes(runs: list[RunHistory]) -> str:
-    """Returns one sentence with the number of seeds and steps (in Atari: frames) that the runs really had."""
+    """Returns one sentence with the number of seeds and steps (in Atari: frames) of the runs."""
     families: dict[str, list[RunHistory]] = {}
     for run in runs:
         if run.has_scores:

@@ -27,7 +27,7 @@ BOOTSTRAP = (
     "S − 1 are drawn with replacement, 2,000 times. The fewer seeds there are, the further out the percentiles lie."
 )
 MAX_SHARED_ENVIRONMENTS = 12  # with more, each comparison has a figure of its own
-BOOTSTRAP_SEED = 0  # fixed, so that a report made twice is the same
+BOOTSTRAP_SEED = 0  # fixed, so that reports are reproducible
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Section:
 
 @dataclass(frozen=True)
 class ReportContents:
-    """Everything that a report says.
+    """The contents of a report.
 
     Attributes:
         title: The title of the page.
@@ -132,7 +132,7 @@ def _build(
     panels: list[tuple[str, str]],
     full_length: bool,
 ) -> ReportContents:
-    """Builds what needs scores alone; the table of scores is the last section."""
+    """Builds the sections that need only scores; the table of scores is the last one."""
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     all_pairs = list(dict.fromkeys([*pairs, *panels]))
     compared = [found for pair in all_pairs for s in Statistic if (found := compare(scores, pair, s, rng))]
@@ -250,7 +250,7 @@ def _describe_probabilities(comparisons: list[Comparison]) -> list[Section]:
     if not comparisons:
         return []
     about = (
-        "The chance that a run of the first agent scores more than a run of the second in a random environment; a tie "
+        "The probability that a run of the first agent beats a run of the second in a random environment; a tie "
         f"counts half.{_describe_intervals([one.win_probability for one in comparisons])}"
     )
     if any(one.win_probability.low is None for one in comparisons):
@@ -266,7 +266,7 @@ def _describe_discounts(groups: list[DiscountGroup], styles: LineStyles) -> list
         return []
     about = (
         "The weight that an agent gives to a reward t steps away when it acts, computed from its horizons and their "
-        "weights, beside the discount that it was asked for, where there is one."
+        "weights, compared with the discount that it was configured for, if there is one."
     )
     drawn = [PageFigure("discounts", figures.draw_discounts(groups, styles), "The discount each agent acted by")]
     return [Section("discount", "The discount acted by", about, drawn, [tables.tabulate_discounts(groups)])]

@@ -1,7 +1,7 @@
 """Statistics of a few seeds in several environments, with bootstrap intervals (Agarwal et al., 2021).
 
-Strata hold one array for each environment, with seeds on the last axis. All functions keep the axes before it, so that
-they compute a statistic of one sample and of many resamples alike.
+Strata hold one array for each environment, with seeds on the last axis. All functions keep the axes before it, so the
+same function computes a statistic of one sample or of many resamples.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,8 @@ def iqm(strata: Strata, share: float | None = None) -> Value:
 
     Args:
         strata: Scores by environment.
-        share: What is trimmed at either end; the runs at its edges count in part. By default, a quarter of the runs,
-            rounded down to whole runs, as in rliable.
+        share: The share of runs trimmed at either end; runs at the edge may count in part. By default, a quarter of
+            the runs, rounded down to whole runs, as in rliable.
     """
     runs = np.sort(np.concatenate(strata, axis=-1), axis=-1)
     count = runs.shape[-1]
@@ -45,8 +45,8 @@ def iqm(strata: Strata, share: float | None = None) -> Value:
 def trimmed_share(strata: Strata) -> float:
     """Returns the share of runs that the IQM trims at either end.
 
-    Resamples have fewer runs. If a quarter of those were rounded down again, another share would be trimmed, and the
-    interval would be that of another number than the estimate.
+    Resamples have fewer runs. Rounding a quarter of those down again would trim another share, so the interval would
+    not be that of the estimate.
     """
     count = sum(scores.shape[-1] for scores in strata)
     return (count // 4) / count
@@ -63,7 +63,7 @@ def mean(strata: Strata) -> Value:
 
 
 def optimality_gap(strata: Strata) -> Value:
-    """Returns how far runs fall short of a score of 1, a human's. Scores above 1 do not make up for others below."""
+    """Returns the mean shortfall from a score of 1, a human's. Scores above 1 do not compensate for others below."""
     return _means([np.maximum(1 - scores, 0) for scores in strata]).mean(axis=0)
 
 
@@ -74,7 +74,7 @@ def profile(strata: Strata, thresholds: Float[np.ndarray, " X"]) -> Float[np.nda
 
 
 def probability_of_improvement(challenger: Strata, baseline: Strata) -> Value:
-    """Returns the chance that a run of the challenger beats a run of the baseline in a random environment.
+    """Returns the probability that a run of the challenger beats a run of the baseline in a random environment.
 
     A tie counts as half a win (Mann & Whitney, 1947).
     """
@@ -112,7 +112,7 @@ def freedom(*samples: Strata) -> float:
 
 
 def can_resample(*samples: Strata) -> bool:
-    """Says whether every environment has more than one seed."""
+    """Returns whether every environment has more than one seed."""
     return all(len(scores) > 1 for strata in samples for scores in strata)
 
 

@@ -28,8 +28,8 @@ class Cell:
     """One cell of a table.
 
     Attributes:
-        text: What people read.
-        value: What the CSV holds and HTML tables are sorted by; by default, the text.
+        text: The text in Markdown and HTML.
+        value: The value in CSV files, by which HTML tables are sorted; by default, the text.
         bold: Whether this is the best of its kind.
     """
 
@@ -76,7 +76,7 @@ def format_number(value: float | None, bold: bool = False, places: int | None = 
 
 
 def tabulate_progress(collection: RunCollection) -> Table:
-    """Counts each agent's environments, seeds, and runs by how far they are."""
+    """Counts each agent's environments and seeds, and its runs by progress."""
     rows = []
     for label in collection.labels:
         runs = [run for run in collection.runs if run.label == label]

@@ -28,10 +28,10 @@ from multihorizon.reports.figure_style import (
 # An agent that is in several figures has one colour in all of them.
 COLOURS = {"hyperbolic": BLUE, "gamma=0.975": ORANGE, "gamma=0.95": GREEN, "gamma=0.9": RED, "gamma=0.99": PURPLE}
 TITLES = {
-    "matching_prior": "The hyperbolic agent's prior is the world's:\nit values every path nearly right",
-    "wrong_k": "The agent's k is not the world's 0.05",
+    "matching_prior": "The agent's prior matches the world's:\nit values every path nearly right",
+    "wrong_k": "Agents with other k than the world's 0.05",
     "uniform_hazard": "The world's hazard is uniform, with the same mean",
-    "gamma_max": "What the largest learned γ does",
+    "gamma_max": "The effect of the largest learned γ",
 }
 
 
@@ -45,7 +45,7 @@ def draw_hyperbolic_against_exponential() -> Figure:
     axes.plot(t, discount.hyperbolic(k)(t), color=BLUE, label=f"hyperbolic, 1/(1 + {k:.2f}t)")
     axes.plot(t, discount.exponential(gamma)(t), color=ORANGE, linestyle="--", label=f"exponential, {gamma:g}$^t$")
     axes.set(xlabel="steps t", ylabel="what a reward is worth now", ylim=(0, 1.02), xlim=(0, 50))
-    axes.set_title("Alike in the first step, apart ever after")
+    axes.set_title("Equal after one step, different later")
     axes.legend()
     return figure
 
@@ -134,7 +134,7 @@ def draw_fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figu
 
     Args:
         wanted: The discount that they approximate.
-        reached: Horizons by label. The first are the ones asked for; their largest error is marked.
+        reached: Horizons by label. The largest error of the first is marked.
         t_max: The last time drawn.
     """
     figure, (top, bottom) = canvas(7.6, 6.4, rows=2, sharex=True, height_ratios=[2, 1])
@@ -159,7 +159,7 @@ def draw_fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figu
                     top.plot(100, d(100), "o", color=colour, zorder=5)
                     place = {"xytext": shift, "ha": side, "color": colour, "textcoords": "offset points"}
                     top.annotate(f"d(100) = {d(100):.2f}", (100, float(d(100))), **place)
-    top.set(ylabel="d(t)", ylim=(0, 1.25 * float(wanted(0))), title="The discount that the heads really add up to")
+    top.set(ylabel="d(t)", ylim=(0, 1.25 * float(wanted(0))), title="The discount that the heads add up to")
     top.legend(fontsize=9)
     bottom.axhline(0, color=BLACK, linewidth=1)
     bottom.margins(y=0.2)
@@ -169,7 +169,7 @@ def draw_fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figu
 
 @styled
 def draw_pathworld(outcome: PathworldResult) -> Figure:
-    """Draws the paths, and what they are worth to each agent."""
+    """Draws the paths, and their values to each agent."""
     figure, (left, right) = canvas(12, 4.8, columns=2, width_ratios=[1, 1.25])
     _draw_paths(left, Pathworld(), np.flatnonzero(np.isclose(outcome.true, outcome.true.max())))
     _draw_values(right, outcome)
@@ -201,7 +201,7 @@ def draw_gamma_max(experiment: PathworldTable) -> Figure:
     left.set(title="A cap on γ shortens the discount", xlabel="steps t", ylabel="d(t)", ylim=(0, 1))
     left.legend()
     right.axhline(0, color=BLACK, linewidth=1)
-    right.set(title="... by this much", xlabel="steps t", ylabel="reached minus wanted")
+    right.set(title="The error of each discount", xlabel="steps t", ylabel="reached minus wanted")
     return figure
 
 
@@ -255,7 +255,7 @@ def _draw_paths(axes: Axes, world: Pathworld, best: Int[np.ndarray, " n"]) -> No
 
 
 def draw_pathworld_figures(results: list[PathworldResult]) -> dict[str, Figure]:
-    """Returns the figures of the Pathworld tables, and those that are mathematics alone, by file name."""
+    """Returns the figures of the Pathworld tables and the theoretical figures, by file name."""
     by_name = {result.experiment.name: result for result in results}
     return {
         "pathworld": draw_pathworld(by_name["matching_prior"]),

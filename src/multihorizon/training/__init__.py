@@ -1,1 +1,1 @@
-"""Running agents in worlds: loops, evaluation and records. The only part with side effects."""
+"""Training and evaluation of agents in environments."""

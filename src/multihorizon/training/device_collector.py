@@ -1,4 +1,4 @@
-"""Collects transitions and learns from them wholly on the device, in one compiled program."""
+"""Collects transitions and learns from them entirely on the device, in one compiled program."""
 
 import time
 from functools import partial
@@ -65,7 +65,7 @@ class DeviceCollector:
         return state._replace(environments=DeviceEnvironments(states, self.core.start(observations)))
 
     def collect(self, state: TrainingState, iteration: Iteration, reporter: Reporter) -> TrainingState:
-        """Runs the cycles of one iteration, in pieces of about as long as reports are apart."""
+        """Runs the cycles of one iteration, in pieces about as long as the time between reports."""
         cycle, last = iteration.first_cycle, iteration.first_cycle + self.cycles
         piece = max(1, self.cycles // 20)
         while cycle < last:

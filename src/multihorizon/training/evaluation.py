@@ -1,7 +1,8 @@
 """Evaluation with frozen weights: one rule for which episodes count, and the evaluator for environments on the device.
 
-Episodes begin in every environment until so many steps were played in all of them, and those that began are finished.
-An episode that is not over after `most_steps` counts as it stands, and its environment rests.
+Environments start new episodes until a given number of steps has been played in all of them together. Episodes that
+have started are finished. An episode that reaches `most_steps` counts with its return so far, and its environment
+stops.
 """
 
 from functools import partial
@@ -51,7 +52,7 @@ class Evaluation(NamedTuple):
         """Counts one step of every environment.
 
         Args:
-            rewards: What the step paid.
+            rewards: The rewards of the step.
             over: Whether it ended the episode.
             played: Steps that were played before, in all active environments.
             steps: New episodes begin until so many were played.

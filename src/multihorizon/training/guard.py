@@ -1,4 +1,4 @@
-"""Stops training that has gone wrong, and keeps the last good weights."""
+"""Stops training that diverges, and keeps the last good weights."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ LEAST_UPDATES = 100  # fewer updates say little about the mean
 
 
 class DivergenceError(InputError):
-    """Training went wrong. `parameters` are the last weights that passed the check."""
+    """Training diverged. `parameters` are the last weights that passed the check."""
 
     def __init__(self, problem: str, parameters: PyTree[Array]) -> None:
         super().__init__(f"{problem}, so training stopped")
@@ -46,8 +46,10 @@ class Guard:
         self._good = good_copy(training.learner.parameters)
 
     def check(self, training: Any) -> None:
-        """Raises `DivergenceError`, or remembers the present weights as good. A duration or a survival that no step can
-        have is an `InputError`."""
+        """Raises `DivergenceError`, or remembers the present weights as good.
+
+        A duration or a survival that no step can have raises an `InputError`.
+        """
         shortest = self._check_timing(training.replay.timing, training.replay.written)
         tally = training.tally
         bad = np.asarray(tally.bad)
@@ -98,7 +100,7 @@ class Guard:
             self._warned = True
             self.warn(
                 f"a reward of {largest_reward:g} lies beyond the support of the categorical loss, "
-                f"±{self._loss.v_max:g}, so that larger returns look alike; set loss.v_max to the largest return, at "
+                f"±{self._loss.v_max:g}, so larger returns are clipped; set loss.v_max to the largest return, at "
                 f"least {largest_reward:g}"
             )
 
@@ -121,5 +123,5 @@ def _finite(parameters: PyTree[Array]) -> Bool[Array, ""]:
 
 @jax.jit
 def good_copy(parameters: PyTree[Array]) -> PyTree[Array]:
-    """A copy that survives when the training state is donated."""
+    """Returns a copy that stays valid when the training state is donated."""
     return jax.tree.map(jnp.copy, parameters)

@@ -6,8 +6,8 @@ environments step. With one environment they come before the next action, as in 
 cannot be saved, so every few iterations all of them begin new episodes, and the present ones are cut off as by a time
 limit.
 
-A value that the host hands to the device costs a transfer, even a single number. So the device counts steps and updates
-by itself, and the host hands over what the environments returned and nothing else.
+Every value that the host sends to the device costs a transfer, even a single number. The device therefore counts steps
+and updates itself, and the host sends only what the environments returned.
 """
 
 from collections.abc import Callable
@@ -197,12 +197,13 @@ def pack(
 def unpack(
     packed: Float[Array, "m k"], timing: TimingFields = TimingFields()
 ) -> tuple[Float[Array, " m"], UInt8[Array, " m"], Timing]:
+    """Splits what `pack` joined."""
     columns = iter(range(2, packed.shape[1]))
     return packed[:, 0], packed[:, 1].astype(jnp.uint8), timing.fill(lambda: packed[:, next(columns)])
 
 
 class Programs:
-    """What the device does in a turn: pure functions of one seed, each compiled for all of them."""
+    """The device's programs for one turn: pure functions of one seed, compiled for all seeds."""
 
     def __init__(self, core: Core, updates_per_cycle: int) -> None:
         self._core, self._updates_per_cycle = core, updates_per_cycle
@@ -257,6 +258,9 @@ class Programs:
         return replay, episodes, self._act_one(parameters, key, group, random)
 
     def _learn_all(self, state: TrainingState) -> TrainingState:
-        """Makes all updates of a cycle. They touch the state alone, which stays where it is, so that a CUDA graph of
-        them is not made anew for every cycle, which takes the host as long as launching it."""
+        """Makes all updates of a cycle.
+
+        The updates change only the state, which stays at the same place in memory. Their CUDA graph is therefore reused
+        in every cycle; rebuilding it would take the host as long as launching it.
+        """
         return updates(lambda state, _: (self._core.learn(state), None), state, jnp.arange(self._updates_per_cycle))[0]

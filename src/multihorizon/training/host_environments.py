@@ -1,4 +1,4 @@
-"""Environments on the host, in groups of one size that take turns: one steps while the device chooses for others."""
+"""Environments on the host, in groups of equal size: some step while the device chooses actions for another."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, at_least
 from multihorizon.training.keys import environment_seeds
 
-GROUP = 40  # environments that are worth a turn of the host
+GROUP = 40  # smallest group whose emulation takes longer than the host's work for a turn
 MOST_GROUPS = 4
 
 

@@ -39,7 +39,7 @@ class HostEvaluator:
         num_seeds: Runs side by side.
         num_envs: Environments of each run.
         groups: Returns in how many groups so many environments step.
-        most_steps: The length at which an episode counts as it stands.
+        most_steps: The length at which an episode is cut off and counts with its return so far.
     """
 
     def __init__(

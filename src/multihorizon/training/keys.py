@@ -1,4 +1,4 @@
-"""All random numbers of a run. Run s of several with first seed `seed` uses those of a single run with seed + s."""
+"""All random keys of a run. Seed number s of a run with first seed `seed` is the same as a single run with seed + s."""
 
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ class Keys(NamedTuple):
 
 
 def make_keys(seed: Int[Array, ""]) -> Keys:
+    """Returns the keys of one seed."""
     return Keys(*jax.random.split(jax.random.key(seed), len(Keys._fields)))
 
 

@@ -1,4 +1,4 @@
-"""How much memory a run takes, said and checked before it is taken."""
+"""Estimates the memory of a run and checks that it is available, before training starts."""
 
 import math
 import os
@@ -11,21 +11,22 @@ from multihorizon.training.trainer import Trainer
 
 
 def needed_bytes(trainer: Trainer) -> tuple[int, int]:
-    """Of the replays, and of everything: weights, their targets, moments and gradients as well."""
+    """Returns the bytes of the replay buffers, and of everything: buffers, weights, targets, moments and gradients."""
     state = jax.eval_shape(lambda: trainer.init(0))
     sizes = {
         name: sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part)) for name, part in state._asdict().items()
     }
     parameters = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state.learner.parameters))
-    return sizes["replay"], sum(sizes.values()) + 2 * parameters  # a gradient and the changes made of it
+    return sizes["replay"], sum(sizes.values()) + 2 * parameters  # gradients and updates
 
 
 def available_bytes() -> float:
+    """Returns the free memory of the device, or of the machine or container if the device is the CPU."""
     stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
     known = Path("/proc/meminfo")
-    if known.exists():  # what can be had, with what is only cached
+    if known.exists():  # free memory, including what is only cached
         line = next(line for line in known.read_text().splitlines() if line.startswith("MemAvailable"))
         return min(int(line.split()[1]) * 1024, _left_to_container())
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -40,15 +41,19 @@ def _left_to_container() -> float:
 
 
 def check(*trainers: Trainer) -> str:
-    """A line that says what will be taken; an error where there is not as much."""
+    """Returns one line about the memory that the trainers need together.
+
+    Raises:
+        InputError: If less is available.
+    """
     replay, whole = map(sum, zip(*map(needed_bytes, trainers), strict=True))
     available = available_bytes()
     if whole > available:
         raise InputError(
-            f"this run needs {_size(whole)} ({_size(replay)} of it replay) and {_size(available)} are free; "
-            "use fewer horizons, fewer seeds or a smaller replay"
+            f"this run needs {_size(whole)} of memory ({_size(replay)} for replay), but only {_size(available)} are "
+            "free; use fewer horizons, fewer seeds or a smaller replay"
         )
-    return f"memory: {_size(whole)}, {_size(replay)} of it replay"
+    return f"memory: {_size(whole)}, of which {_size(replay)} is replay"
 
 
 def _size(count: float) -> str:

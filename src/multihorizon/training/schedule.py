@@ -29,9 +29,9 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Pace:
-    """The shortest pattern, called a cycle, with one update for every `update_period_steps` steps of all environments.
+    """The pattern of steps and updates, called a cycle, with one update per `update_period_steps` steps.
 
-    A cycle is some rows, each a step of every environment that steps at once, and then some updates.
+    A cycle consists of some rows, each one step of every environment that steps at once, followed by some updates.
     """
 
     rows: int
@@ -40,13 +40,13 @@ class Pace:
     warm_up: int  # cycles without updates
 
     def cycles(self, steps: int) -> int:
-        """Returns how many cycles hold so many steps."""
+        """Returns the number of cycles that contain this many steps."""
         return -(-steps // self.steps)
 
     def learns_from(self, first: int, held_steps: int) -> int:
-        """Returns the first cycle with updates, when cycle `first` is next and the replay holds so many steps.
+        """Returns the first cycle with updates, if cycle `first` is next and the replay holds `held_steps` steps.
 
-        A replay that was not kept in a checkpoint is filled again first.
+        A replay buffer that was not saved in a checkpoint is filled again first.
         """
         missing = min(first, self.warm_up) - held_steps // self.steps
         return max(self.warm_up, first + max(0, missing))

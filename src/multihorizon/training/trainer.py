@@ -23,7 +23,7 @@ SECONDS_BETWEEN_REPORTS = 1.0
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands within an iteration; lists are by seed."""
+    """The progress of a run within an iteration; lists are by seed."""
 
     step: int  # of the whole run
     returns: list[float | None]  # mean over the episodes that ended in this iteration
@@ -38,7 +38,7 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class IterationMetrics:
-    """What one iteration yielded; lists are by seed."""
+    """The metrics of one iteration; lists are by seed."""
 
     iteration: int
     step: int  # of the whole run, at the end of the iteration
@@ -74,15 +74,15 @@ class Collector(Protocol):
     core: Core
     pace: Pace
     cycles: int  # per iteration
-    whole_every: int  # iterations: only after these is the whole state in `TrainingState`
+    whole_every: int  # `TrainingState` holds the complete state only after every so many iterations
     num_seeds: int
     num_envs: int
 
     def init(self, seed: int) -> TrainingState:
-        """Returns the initial state. Run s of several is the same as a single run with seed + s."""
+        """Returns the initial state. Seed number s is the same as a single run with seed + s."""
 
     def collect(self, state: TrainingState, iteration: Iteration, reporter: "Reporter") -> TrainingState:
-        """Trains for one iteration. The state that is handed in is donated."""
+        """Trains for one iteration. The given state is donated."""
 
     def close(self) -> None: ...
 
@@ -100,7 +100,7 @@ class Evaluator(Protocol):
 
 
 class Reporter:
-    """Checks the state and reports progress, at most every so often."""
+    """Checks the state and reports progress at limited intervals."""
 
     def __init__(self, trainer: "Trainer", report: Report, step: int) -> None:
         self._trainer, self._report = trainer, report
@@ -134,7 +134,7 @@ class Reporter:
 
 
 class Trainer:
-    """Trains several seeds of an agent side by side, one iteration at a time."""
+    """Trains several seeds of an agent in parallel, one iteration at a time."""
 
     def __init__(self, collector: Collector, schedule: Schedule, evaluator: Evaluator | None = None) -> None:
         self.collector, self.schedule, self.evaluator = collector, schedule, evaluator
@@ -164,7 +164,7 @@ class Trainer:
 
     @property
     def whole_every(self) -> int:
-        """Iterations after which nothing is left open that a checkpoint cannot hold."""
+        """The number of iterations between two states that a checkpoint can hold completely."""
         return self.collector.whole_every
 
     def init(self, seed: int) -> TrainingState:
@@ -173,7 +173,7 @@ class Trainer:
     def iterate(
         self, state: TrainingState, number: int, seed: int, report: Report
     ) -> tuple[TrainingState, IterationMetrics]:
-        """Trains and evaluates for one iteration. The state that is handed in is donated."""
+        """Trains and evaluates for one iteration. The given state is donated."""
         begun = time.perf_counter()
         iteration = self._begin(state, number, seed)
         first_update = self.collector.pace.updates_before(iteration.learns_from)

@@ -45,7 +45,7 @@ class World:
     judged_in: Callable[[], Environment] | None = None  # on the device: another to be evaluated in
     on_host: Callable[[int], VectorEnvironment] | None = None
     frames_per_step: int = 1
-    pictures: Callable[[], VectorEnvironment] | None = None  # one that goes the same way, and whose frames are pictures
+    pictures: Callable[[], VectorEnvironment] | None = None  # the same environment with rendered frames
 
     def spaces(self) -> tuple[tuple[int, ...], int]:
         """Returns the shape of an observation, and the number of actions."""
@@ -86,8 +86,8 @@ TABULAR = {
     "optimiser": Adam(5e-4, epsilon=1e-5),
     "clip_rewards": False,
 }
-# A random walk sees every path alike. The maximum over equal actions makes noise look like value, and does so again at
-# every step of a path, so values are exact only as far as learning is slow.
+# All actions on a path are equal, and the maximum over equal but noisy values is too large. The error accumulates over
+# the steps of a path, so values are accurate only if learning is slow.
 PATHS = TABULAR | {
     "target_period_steps": 200,
     "epsilon": Epsilon(final=1.0),
@@ -128,7 +128,7 @@ def _on_device(
 
 
 def _under_hazard(world: World, endanger: Callable[[Environment], Environment]) -> World:
-    """Learned in without hazard, as in the paper, and judged under it."""
+    """Returns a world to train in without hazard and to evaluate in under it, as in the paper."""
     make = world.on_device
     assert make is not None
     schedule = Schedule(iterations=15, training_steps=world.schedule.steps // 15, evaluation_steps=10_000)
@@ -160,11 +160,11 @@ ON_DEVICE = {
 }
 
 
-# In training, where 160 are a little faster, but further from the paper's one and checkpointed half as often; and in
-# evaluation, where all of them have to finish what they begin.
+# Environments in training and in evaluation. In training, 160 are slightly faster, but further from the paper's single
+# environment, and checkpoints are half as frequent. In evaluation, all environments have to finish their episodes.
 ATARI_ENVIRONMENTS = {"gpu": (80, 40), "cpu": (8, 10)}
 
-# On a GPU bfloat16 is twice as fast as float32, and all results in Atari were made with it.
+# On a GPU bfloat16 is twice as fast as float32. All Atari results use it.
 ATARI_SETTINGS: dict[str, dict[str, Any]] = {"gpu": {"compute_dtype": "bfloat16"}, "cpu": {}}
 
 
@@ -207,8 +207,8 @@ def names_module(name: str) -> bool:
 def stored_world(name: str) -> World:
     """Returns the environment that a stored run or policy names, and imports no module that it names.
 
-    Gymnasium imports a module for an id such as `module:Name-v0`. A folder from a stranger could so run any code. Such
-    an id is used only where the user has registered it already, in Python or by `trust`.
+    Gymnasium imports a module for an id such as `module:Name-v0`, so a folder from an untrusted source could run any
+    code. Such an id is used only if it is registered already, by the user's own code or by `trust`.
 
     Raises:
         InputError: The id names a module, and is not registered.
@@ -232,7 +232,7 @@ ALLOWED = "allowed: a name, a Gymnasium environment or a function that makes one
 
 
 def _own(env: Any, make: Any = None) -> World | None:
-    """An environment of the user's; `make` is the function that made it, if one did."""
+    """Returns the world of a user's own environment; `make` is the function that made it, if there is one."""
     import gymnasium
 
     if isinstance(env, gymnasium.Env):
@@ -335,7 +335,7 @@ CLASSIC_SCHEDULE = Schedule(iterations=10, training_steps=10_000, evaluation_ste
 
 
 def _network_for(shape: tuple[int, ...]) -> ConvTorso | MlpTorso:
-    """The usual network for observations of a shape."""
+    """Returns the default network for observations of a shape."""
     if len(shape) != 3:
         return MLP
     return NATURE if min(shape[:2]) >= 36 else SMALL

@@ -11,7 +11,7 @@ from multihorizon.errors import InputError, positive
 
 
 def _log1p_product(k: float, t: np.ndarray) -> Values:
-    """ln(1 + kt), also where kt is too large for a float."""
+    """Returns ln(1 + kt), also where kt overflows."""
     with np.errstate(over="ignore"):
         product = k * t
     huge = np.isinf(product)

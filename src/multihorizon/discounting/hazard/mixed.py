@@ -24,7 +24,7 @@ def _probabilities(weights: Sequence[float] | np.ndarray, count: int, of: str) -
 
 
 def _posterior_mean(log_weights: np.ndarray, rates: np.ndarray) -> Values:
-    """Σ wᵢ λᵢ / Σ wᵢ over the first axis, given ln wᵢ. Terms of weight 0 are left out, since λᵢ may be ∞."""
+    """Returns Σ wᵢ λᵢ / Σ wᵢ over the first axis, given ln wᵢ. Terms of weight 0 are left out, since λᵢ may be ∞."""
     weights = special.softmax(log_weights, axis=0)
     return np.sum(np.multiply(weights, rates, out=np.zeros_like(weights), where=weights > 0), axis=0)
 
