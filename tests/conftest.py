@@ -16,7 +16,10 @@ SOURCE = Path(__file__).parent.parent / "src"
 PUBLIC = {
     "errors",
     "agents.config",
-    *(f"runs.{name}" for name in ("configuration", "configure", "episodes", "metrics", "policy", "run")),
+    *(
+        f"runs.{name}"
+        for name in ("configuration", "configure", "episodes", "metrics", "policy", "run", "saved_policy")
+    ),
 }
 modules = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("*.py")]
 install_import_hook(

@@ -21,11 +21,12 @@ from multihorizon.runs.configure import configured, made
 from multihorizon.runs.folder import CONFIGURATION, LOCK, is_finished, newest_weights
 from multihorizon.runs.loggers import Logger
 from multihorizon.runs.metrics import read_metrics, rows_of
-from multihorizon.runs.policy import CONFIGURATION as POLICY
-from multihorizon.runs.policy import Policy, load_policy
+from multihorizon.runs.policy import Policy
 from multihorizon.runs.progress import NoProgress, Watcher
 from multihorizon.runs.recording import Callback, record
 from multihorizon.runs.records import Records
+from multihorizon.runs.saved_policy import CONFIGURATION as POLICY
+from multihorizon.runs.saved_policy import load_policy
 from multihorizon.runs.weights import load_weights
 from multihorizon.training import memory
 from multihorizon.training.worlds import OWN, names_module, stored_world, world

@@ -1,0 +1,98 @@
+"""A policy on disk: weights as safetensors, and the configuration beside them as JSON. Loading cannot run code."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multihorizon.agents.config import AgentConfig
+from multihorizon.agents.learner import Learner
+from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, as_torso
+from multihorizon.agents.risk import restored_risk
+from multihorizon.errors import InputError, at_least
+from multihorizon.files import atomically, file_checksum, read_json, write_json
+from multihorizon.runs.configuration import plain, restored
+from multihorizon.runs.policy import Policy, check_environment
+
+CONFIGURATION, WEIGHTS = "policy.json", "weights.safetensors"
+
+
+def save_policy(policy: Policy, folder: Path) -> Path:
+    """Writes a policy to a folder; see `Policy.save`."""
+    from safetensors.numpy import save_file
+
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; a policy is saved to a folder")
+    with atomically(folder / WEIGHTS) as file:
+        save_file({name: np.asarray(value) for name, value in policy.parameters.items()}, file)
+    stored = policy.network
+    if not isinstance(stored, ConvTorso | MlpTorso | OwnNetwork):
+        stored = OwnNetwork(getattr(stored, "__name__", type(stored).__name__))
+    content = {
+        "agent": plain(policy.agent),
+        "environment": policy.environment,
+        "num_actions": policy.num_actions,
+        "observation_shape": list(policy.observation_shape),
+        "observation_dtype": policy.observation_dtype,
+        "network": plain(stored),
+        "weights_checksum": file_checksum(folder / WEIGHTS),
+        "risk": plain(policy.risk),
+    }
+    write_json(folder / CONFIGURATION, content, checked=True)
+    return folder
+
+
+def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
+    """Reads a policy that `Policy.save` wrote. Loading cannot run code."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    path = folder / CONFIGURATION
+    content = read_json(path)
+    try:
+        agent, stored = restored(content["agent"]), restored(content["network"])
+        if not isinstance(agent, AgentConfig):
+            raise ValueError("agent is not a configuration")
+        shape = tuple(at_least("observation_shape", n, 1) for n in content["observation_shape"])
+        actions = at_least("num_actions", content["num_actions"], 1)
+        environment, dtype = str(content["environment"]), str(np.dtype(content["observation_dtype"]))
+        risk = restored_risk(content.get("risk"))
+        checksum = content.get("weights_checksum")
+    except KeyError as problem:
+        raise InputError(f"{path} cannot be read: {problem} is missing or unknown") from None
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
+        raise InputError(f"{path} cannot be read: {' '.join(str(problem).split())[:300]}") from None
+    if env is not None:
+        check_environment(env, shape, actions)
+    try:
+        if checksum is not None and file_checksum(folder / WEIGHTS) != checksum:
+            raise ValueError("checksum mismatch")
+        held = load_file(folder / WEIGHTS)
+    except (SafetensorError, ValueError, OSError) as problem:
+        raise InputError(f"{folder / WEIGHTS} cannot be read: {problem}") from None
+    given = stored if network is None else network
+    like = parameter_shapes(agent, actions, shape, given)
+    check_shapes(held, like, folder / WEIGHTS)
+    parameters = {name: jnp.asarray(held[name]) for name in like}
+    return Policy(agent, environment, actions, shape, dtype, given, parameters, risk=risk)
+
+
+def parameter_shapes(agent: AgentConfig, actions: int, shape: tuple[int, ...], network: Any) -> dict[str, Any]:
+    learner = Learner(agent, actions, shape, as_torso(network))
+    return jax.eval_shape(learner.init, jax.random.key(0)).parameters
+
+
+def check_shapes(held: dict[str, Any], like: dict[str, Any], source: Any) -> None:
+    """Raises an error that names the first weight that differs, with both shapes."""
+    for name in [*like, *held]:
+        found = tuple(held[name].shape) if name in held else "none"
+        wanted = tuple(like[name].shape) if name in like else "none"
+        if found != wanted:
+            raise InputError(
+                f"{source} holds the weights of another network: {name} has shape {found} there, and {wanted} here"
+            )
+    for name in like:
+        if held[name].dtype != np.float32 or not np.all(np.isfinite(held[name])):
+            raise InputError(f"{source} is damaged: {name} must be finite numbers in float32")
