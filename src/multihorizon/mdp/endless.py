@@ -50,7 +50,7 @@ def endless_series(
     period = _period(chain)
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     expected = rewards
-    earlier = np.full((period, mdp.states), np.nan)  # the last period at half the time
+    earlier = np.full((period, mdp.states), np.nan)  # the previous period, at half the time
     start, end = 1, 1 + SETTLED * period  # start ≡ 1 modulo the period, so that both are compared at the same phase
     while end <= MOST_TERMS:
         recent = np.empty((period, mdp.states))
