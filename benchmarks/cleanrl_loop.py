@@ -40,7 +40,7 @@ from multihorizon.files import write_json
 
 SCRIPT = Path("cleanrl", "rainbow_atari.py")
 FRAMES, STEPS = 4, 4  # in an agent step, and in an update
-PART = 50  # updates: the first ones are not timed, and each later part has a speed, to show how steady it was
+PART = 50  # updates per part: the first part is not timed, and each later part has its own speed
 
 
 class Worlds(SyncVectorEnv):

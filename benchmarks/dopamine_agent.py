@@ -7,7 +7,7 @@ from typing import Any
 
 def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
     for name in ("baselines", "baselines.common", "baselines.common.atari_wrappers"):
-        sys.modules[name] = ModuleType(name)  # imported by Dopamine for Procgen, and not to be installed
+        sys.modules[name] = ModuleType(name)  # Dopamine imports it for Procgen only, so a stub suffices
     sys.modules["baselines.common"].atari_wrappers = sys.modules["baselines.common.atari_wrappers"]  # type: ignore[attr-defined]
     import gin  # type: ignore[import-not-found]
     from dopamine.jax.agents.rainbow.rainbow_agent import JaxRainbowAgent  # type: ignore[import-not-found]
@@ -26,7 +26,7 @@ def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
 
 def world_and_agent(game: str, warm_up: int) -> tuple[Any, Any]:
     """Returns its environment, with sticky actions, and its agent."""
-    rainbow(2, 100, 50)  # so that what is missing is stubbed, and the configuration parsed
+    rainbow(2, 100, 50)  # stubs missing packages and parses the configuration
     from dopamine.discrete_domains.atari_lib import create_atari_environment  # type: ignore[import-not-found]
 
     world = create_atari_environment(game)

@@ -47,7 +47,7 @@ ROUNDS = 5
 class Sizes(NamedTuple):
     frames: int
     updates: int  # in a program; one on a CPU, as in training
-    times: int  # that a program runs in a round
+    times: int  # how often a program runs in each round
 
 
 SIZES = {"gpu": Sizes(1_000_000, 20, 20), "cpu": Sizes(50_000, 1, 10)}

@@ -41,7 +41,7 @@ Source = Discount | Prior | Callable[[float], float]
 
 @dataclass(frozen=True)
 class Design:
-    """Discount factors that serve a family of discounts, and what others would achieve.
+    """Discount factors that serve a family of discounts, and the errors of other designs.
 
     Attributes:
         gammas: The discount factors, increasing [H].

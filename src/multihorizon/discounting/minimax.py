@@ -120,7 +120,7 @@ def refine(
     chosen: Int[np.ndarray, " T"] | None = None,
     floors: Float[np.ndarray, " D"] | None = None,
 ) -> Heads:
-    """Adds the steps at which the error peaks between two fitted ones, until it no longer does."""
+    """Adds steps at which the error peaks and fits again, until no peak lies between the fitted steps."""
     every_step = np.arange(wanted.shape[1])
     chosen = fitted_steps(len(every_step) - 1) if chosen is None else chosen
     for _ in range(MOST_REFINEMENTS):

@@ -1,4 +1,4 @@
-"""What a grid is made for: a discount or a prior, each of which the grids convert to the other where they can."""
+"""Converts the argument of a grid, a discount or a prior, to the form that the grid needs."""
 
 from collections.abc import Callable
 

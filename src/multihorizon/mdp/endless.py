@@ -50,7 +50,7 @@ def endless_series(
     period = _period(chain)
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     expected = rewards
-    earlier = np.full((period, mdp.states), np.nan)  # the last period at half the time
+    earlier = np.full((period, mdp.states), np.nan)  # the previous period, at half the time
     start, end = 1, 1 + SETTLED * period  # start ≡ 1 modulo the period, so that both are compared at the same phase
     while end <= MOST_TERMS:
         recent = np.empty((period, mdp.states))
@@ -58,7 +58,7 @@ def endless_series(
             total = total + share * (first @ expected)
             recent[(t - 1) % period] = expected
             expected = chain @ expected
-        same = REPEATS + end * np.finfo(float).eps  # rows add up to 1 with a rounding error, which each step repeats
+        same = REPEATS + end * np.finfo(float).eps  # each step repeats the rounding error of rows that add up to 1
         if np.abs(recent - earlier).max() <= same * np.abs(rewards).max():  # false while `earlier` is NaN
             rest = tail_sums(mdp, end, period)
             return (total + first @ (recent.T @ rest)).reshape(mdp.rewards.shape)

@@ -123,7 +123,7 @@ def choose_time_unit(environment: str) -> str:
 
 
 def pair_by_name(labels: list[str]) -> list[tuple[str, str]]:
-    """Pairs X with multi-X and with hyper-X, where both are there."""
+    """Pairs X with multi-X and with hyper-X, if both exist."""
     return [(a, f"{kind}-{a}") for kind in ("multi", "hyper") for a in labels if f"{kind}-{a}" in labels]
 
 

@@ -61,7 +61,7 @@ class Table:
 
     @property
     def full_columns(self) -> list[str]:
-        """The heads of the columns, each after the name of its group."""
+        """The headings of the columns, each preceded by the name of its group."""
         over = ["", *(f"{name}, " if name else "" for name, span in self.groups for _ in range(span))]
         return [a + b for a, b in zip(over, self.columns, strict=True)] if self.groups else list(self.columns)
 

@@ -16,7 +16,7 @@ MOST_GROUPS = 4
 
 
 def usual_groups(num_envs: int) -> int:
-    """Returns the number of groups: two or more on a GPU, where each is worth a turn; one where the CPU learns."""
+    """Returns the default number of groups: two or more with a GPU, depending on `num_envs`; one if the CPU learns."""
     most = 1 if jax.default_backend() == "cpu" else min(MOST_GROUPS, max(2, num_envs // GROUP))
     return max(groups for groups in range(1, most + 1) if num_envs % groups == 0)
 

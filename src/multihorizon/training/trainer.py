@@ -30,7 +30,9 @@ class Progress:
     loss: float | None  # mean over heads, updates and seeds of this iteration
     epsilon: float
     steps_per_second: float  # of all seeds together
-    evaluated: tuple[int, int] | None = None  # steps and episodes; then returns and speed are the evaluation's
+    evaluated: tuple[int, int] | None = (
+        None  # steps and episodes of evaluation, if returns and speed are those of evaluation
+    )
 
 
 Report = Callable[[Progress], None]
