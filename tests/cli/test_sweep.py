@@ -14,6 +14,7 @@ from multihorizon.experiments.catalogue import experiment
 from multihorizon.experiments.estimates import RATES, Sizes, estimate, seconds
 from multihorizon.experiments.sweep import plan
 from multihorizon.runs.configuration import plain
+from multihorizon.runs.metrics import format_line
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,10 @@ def test_estimates_cover_the_remaining_work(tmp_path: Path) -> None:
     assert 2 < told.seconds / 3600 < 5  # three seeds of 200 million frames at some 60,000 frames a second together
     assert seconds(atari, "cpu") > 20 * told.seconds
     atari.folder.mkdir(parents=True)
-    (atari.folder / "metrics.jsonl").write_text('{"iteration": 99, "step": 25000000}\n')
+    line = {"iteration": 99, "step": 25_000_000, "updates": 0, "losses": [], "values": []}
+    line |= {"episodes": [1] * 3, "returns": [0.0] * 3, "evaluation_episodes": [0] * 3}
+    line |= {"evaluation_returns": [None] * 3, "steps_per_second": 1.0, "seconds": 1.0}
+    (atari.folder / "metrics.jsonl").write_text(format_line(line) + "\n")
     assert seconds(atari, "gpu") == pytest.approx(told.seconds / 2, rel=0.01)
     (atari.folder / "weights.npz").touch()
     assert estimate(atari, "gpu", Sizes()).seconds == 0
