@@ -1,140 +1,248 @@
 """One training, any time preference: agents whose discount is changed after training, beside agents trained for it.
 
-python benchmarks/change_discount.py --out results/change-discount
+    python benchmarks/change_discount.py --out results/change-discount
+    python benchmarks/change_discount.py --minatar breakout --out results/change-discount
 
-The foraging world offers a near, small meal and a far, large one from each of six starts. One agent is trained without
-hazard, with horizons designed for a family of discounts. Its discount is then changed to match each of five hazard
-priors, and it is evaluated under that hazard. Beside it stands an agent trained with horizons for that prior alone. The
-second figure shows how often each prefers the far meal as k of a hyperbolic discount runs over three decades.
+One agent for each world is trained without hazard. Its horizons are designed for hyperbolic discounts with k over three
+decades. Its discount is then changed.
+
+- Foraging, five hazard priors: what it earns under the prior, beside agents trained with horizons for that prior.
+- Foraging and Pathworld, k over three decades: what it chooses, beside agents trained for each k and the exact solver.
+- With --minatar, a MinAtar game under three hazard priors instead.
+
+In the small worlds, what a policy chooses and earns is computed exactly from its greedy actions in all states.
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import in_one_line  # noqa: F401
 import numpy as np
+from matplotlib.figure import Figure
 
 import multihorizon as mh
 from multihorizon.envs.foraging import Foraging
-from multihorizon.errors import at_least
+from multihorizon.envs.minatar import GAMES
+from multihorizon.envs.pathworld import Pathworld
+from multihorizon.errors import at_least, one_of
+from multihorizon.experiments.foraging import best_choice, choice_of
 from multihorizon.files import writable_folder, write_json
-from multihorizon.reports.figure_style import BLUE, GREY, canvas, save, styled
+from multihorizon.reports.figure_style import BLUE, GREY, ORANGE, canvas, save, styled
 
-PRIORS: dict[str, Any] = {
+PRIORS: dict[str, mh.hazard.Prior] = {
     "exponential, k = 0.02": mh.hazard.Exponential(0.02),
     "exponential, k = 0.1": mh.hazard.Exponential(0.1),
     "exponential, k = 0.5": mh.hazard.Exponential(0.5),
-    "uniform to 0.4": mh.hazard.Uniform(0.4),
+    "uniform, 0 to 0.4": mh.hazard.Uniform(0.4),
     "gamma, k = 0.05, a = 3": mh.hazard.Gamma(0.05, 3.0),
 }
-DECADES = np.geomspace(0.01, 10, 13)
-T_MAX = 40  # no meal is further away
-GAMMA_MAX = 0.99
-HEADS = 5
+MINATAR_PRIORS: dict[str, mh.hazard.Prior] = {
+    f"exponential, k = {k:g}": mh.hazard.Exponential(k) for k in (0.01, 0.03, 0.1)
+}
+KS = np.geomspace(0.01, 10, 25)
+TRAINED_KS = np.geomspace(0.01, 10, 7)
+PATHS = 5  # of the environment "pathworld"
+T_MAX = 40  # steps; no meal and no end of a path is further away
+HEADS, GAMMA_MAX = 6, 0.995
+STEPS = {"foraging": 15_000, "pathworld": 60_000}  # the environments' own defaults
+SHORT_STEPS = 20_000  # in Pathworld, to show what too little training does
+DRAWS = 10_000  # of the bootstrap
+
+Result = dict[str, Any]
 
 
-def train(horizons: mh.Horizons, seeds: int, steps: int) -> list[mh.Policy]:
+def train(env: str, horizons: mh.Horizons, seeds: int, steps: int) -> list[mh.Policy]:
+    """Trains the seeds of one agent, without hazard."""
     agent = mh.agent("hyper-rainbow", horizons=horizons)
-    run = mh.train(agent, "foraging", steps=steps, training_steps=steps // 3, evaluation_steps=0, seeds=seeds)
+    run = mh.train(
+        agent, env, steps=steps, training_steps=steps, evaluation_steps=0, seeds=seeds, watcher=mh.NoProgress()
+    )
     return [run.policy(seed) for seed in run.seeds]
 
 
-def earned(policies: list[mh.Policy], prior: Any, episodes: int) -> np.ndarray:
-    """Returns each seed's mean undiscounted return under hazard."""
-    return np.array([mh.evaluate(p, "foraging", episodes, hazard=prior, epsilon=0.0, seed=7).mean for p in policies])
+def changed(policies: list[mh.Policy], discount: mh.Discount, t_max: int = T_MAX) -> list[mh.Policy]:
+    return [policy.with_discount(discount, t_max=t_max) for policy in policies]
 
 
-def patience(policies: list[mh.Policy], k: float) -> np.ndarray:
-    """Returns the share of the six starts from which each seed walks to the far meal, by a hyperbolic discount."""
-    field = Foraging()
-    world = field.environment()
-    discount = mh.discount.hyperbolic(k)
-    shares = []
-    for policy in policies:
-        actions = policy.with_discount(discount, t_max=T_MAX, tolerance=0.2).act(
-            np.stack([np.asarray(world.observe(state)) for state in range(world.mdp.states)])
-        )
-        meals = mh.mdp.action_values(world.mdp, np.eye(world.actions)[actions])[field.starts, actions[field.starts]]
-        shares.append(np.mean(meals.round() == far_meals(field)))
-    return np.array(shares)
+def minimax(discount: mh.Discount, t_max: int = T_MAX, gamma_max: float = GAMMA_MAX) -> mh.Horizons:
+    return mh.minimax_grid(discount, HEADS, gamma_max=gamma_max, t_max=t_max)
 
 
-def far_meals(field: Foraging) -> np.ndarray:
-    width = field.shape[1]
-    rows = [field.rows[start // width].strip("#").split("S") for start in field.starts]
-    return np.array([int(right[-1]) if len(right) > len(left) else int(left[0]) for left, right in rows])
+def foraging_actions(policy: mh.Policy) -> np.ndarray:
+    """Returns the greedy action in each state."""
+    world = Foraging().environment()
+    return np.asarray(policy.act(np.eye(world.mdp.states).reshape(-1, *world.observation_shape)))
 
 
-def exact_patience(k: float) -> float:
-    """Returns the share of far meals that the exact solver prefers by 1 / (1 + kt)."""
-    field, world = Foraging(), Foraging().environment()
-    values = mh.mdp.naive(world.mdp, mh.minimax_grid(mh.discount.hyperbolic(k), 6, gamma_max=0.999, t_max=T_MAX))
-    actions = np.asarray(values.actions)[..., 0] if np.ndim(values.actions) > 1 else np.asarray(values.actions)
-    meals = mh.mdp.action_values(world.mdp, np.eye(world.actions)[actions])[field.starts, actions[field.starts]]
-    return float(np.mean(meals.round() == far_meals(field)))
+def earned_foraging(policies: list[mh.Policy], prior: mh.hazard.Prior) -> np.ndarray:
+    """Returns what each seed expects to earn under a prior, undiscounted."""
+    return np.array([choice_of(foraging_actions(policy), prior).earned for policy in policies])
+
+
+def far_meals(policies: list[mh.Policy]) -> np.ndarray:
+    """Returns the share of starts from which each seed walks to the far, large meal."""
+    far = best_choice(mh.hazard.Dirac(1e-6)).meals
+    return np.array([np.mean(choice_of(foraging_actions(policy)).meals == far) for policy in policies])
+
+
+def exact_far_meals(k: float) -> float:
+    far = best_choice(mh.hazard.Dirac(1e-6)).meals
+    return float(np.mean(best_choice(mh.hazard.Exponential(k)).meals == far))
+
+
+def chosen_path(policies: list[mh.Policy]) -> np.ndarray:
+    start = np.eye(Pathworld(PATHS).mdp().states)[0]
+    return np.array([1 + int(policy.act(start)) for policy in policies])
+
+
+def exact_path(k: float) -> float:
+    return 1.0 + int(np.argmax(Pathworld(PATHS).values(mh.discount.hyperbolic(k))))
 
 
 def resampled(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Returns bootstrap means over seeds."""
-    return rng.choice(values, (10_000, len(values))).mean(axis=1)
+    return rng.choice(values, (DRAWS, len(values))).mean(axis=1)
+
+
+def compare(ours: np.ndarray, theirs: np.ndarray) -> Result:
+    """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval."""
+    rng = np.random.default_rng(0)
+    ratios = resampled(ours, rng) / resampled(theirs, rng)
+    return {
+        "changed": ours.tolist(),
+        "trained_for_it": theirs.tolist(),
+        "ratio": float(ours.mean() / theirs.mean()),
+        "ratio_interval": [float(q) for q in np.quantile(ratios, [0.025, 0.975])],
+    }
+
+
+def show(name: str, row: Result) -> None:
+    low, high = row["ratio_interval"]
+    print(
+        f"{name}: changed {np.mean(row['changed']):.3f}, trained for it {np.mean(row['trained_for_it']):.3f}, "
+        f"ratio {row['ratio']:.3f} ({low:.3f} to {high:.3f})",
+        flush=True,
+    )
+
+
+def under_priors(
+    once: list[mh.Policy],
+    priors: dict[str, mh.hazard.Prior],
+    retrain: Callable[[mh.Discount], list[mh.Policy]],
+    earn: Callable[[list[mh.Policy], mh.hazard.Prior], np.ndarray],
+    t_max: int,
+) -> dict[str, Result]:
+    rows = {}
+    for name, prior in priors.items():
+        discount = mh.discount.from_prior(prior)
+        rows[name] = compare(earn(changed(once, discount, t_max), prior), earn(retrain(discount), prior))
+        rows[name]["max_error"] = mh.reweight(once[0].horizons, discount, t_max=t_max).max_error
+        show(name, rows[name])
+    return rows
+
+
+def over_k(
+    once: list[mh.Policy], env: str, steps: int, seeds: int, choose: Callable[[list[mh.Policy]], np.ndarray], exact: Any
+) -> Result:
+    """Returns the choices of one trained agent and the exact solver at each k, and of agents trained for some k."""
+    hyperbolic = mh.discount.hyperbolic
+    found: Result = {
+        "changed": {f"{k:.4g}": choose(changed(once, hyperbolic(float(k)))).tolist() for k in KS},
+        "exact": {f"{k:.4g}": exact(float(k)) for k in KS},
+        "trained_for_it": {},
+    }
+    for k in TRAINED_KS:
+        trained = train(env, minimax(hyperbolic(float(k))), seeds, steps)
+        found["trained_for_it"][f"{k:.4g}"] = choose(trained).tolist()
+        print(f"{env}, k = {k:.4g}: {found['trained_for_it'][f'{k:.4g}']}", flush=True)
+    return found
+
+
+def minatar(game: str, seeds: int, steps: int, episodes: int, out: Path) -> None:
+    """Compares under hazard in a MinAtar game. Episodes are up to some hundred steps long."""
+    env, t_max, cap = f"minatar/{one_of('MinAtar game', game, GAMES)}", 500, 0.997
+    design = mh.design_horizons((0.01, 0.1), heads=HEADS, gamma_max=cap, t_max=t_max)
+    print(design.report(), flush=True)
+    once = train(env, design.horizons, seeds, steps)
+
+    def earn(policies: list[mh.Policy], prior: mh.hazard.Prior) -> np.ndarray:
+        return np.array(
+            [mh.evaluate(one, env, episodes, hazard=prior, seed=7, max_steps=5_000).mean for one in policies]
+        )
+
+    rows = under_priors(
+        once, MINATAR_PRIORS, lambda discount: train(env, minimax(discount, t_max, cap), seeds, steps), earn, t_max
+    )
+    settings = {"gammas": design.gammas.tolist(), "seeds": seeds, "steps": steps, "episodes": episodes}
+    write_json(out / f"minatar_{game}.json", settings | {"priors": rows})
+
+
+def small_worlds(seeds: int, own_seeds: int, out: Path) -> None:
+    design = mh.design_horizons((float(KS[0]), float(KS[-1])), heads=HEADS, gamma_max=GAMMA_MAX, t_max=T_MAX)
+    print(design.report(), flush=True)
+    found: Result = {"gammas": design.gammas.tolist(), "seeds": seeds, "seeds_trained_for_k": own_seeds}
+    found |= {"steps": STEPS | {"pathworld_short": SHORT_STEPS}}
+
+    def retrain(discount: mh.Discount) -> list[mh.Policy]:
+        return train("foraging", minimax(discount), seeds, STEPS["foraging"])
+
+    once = train("foraging", design.horizons, seeds, STEPS["foraging"])
+    found["priors"] = under_priors(once, PRIORS, retrain, earned_foraging, T_MAX)
+    for name, prior in PRIORS.items():
+        found["priors"][name]["best"] = best_choice(prior).earned
+    write_json(out / "change_discount.json", found)
+    found["foraging"] = over_k(once, "foraging", STEPS["foraging"], own_seeds, far_meals, exact_far_meals)
+    write_json(out / "change_discount.json", found)
+    for name, steps in (("pathworld_short", SHORT_STEPS), ("pathworld", STEPS["pathworld"])):
+        once = train("pathworld", design.horizons, seeds, steps)
+        found[name] = over_k(once, "pathworld", steps, own_seeds, chosen_path, exact_path)
+        write_json(out / "change_discount.json", found)
+    save(draw_choices(found), out / "choices.png")
+
+
+@styled
+def draw_choices(found: Result) -> Figure:
+    figure, panels = canvas(12.5, 3.6, columns=3)
+    titles = {
+        "foraging": ("Foraging", "share of far meals chosen"),
+        "pathworld": (f"Pathworld, {STEPS['pathworld']:,} steps", "path chosen"),
+        "pathworld_short": (f"Pathworld, {SHORT_STEPS:,} steps: too few", "path chosen"),
+    }
+    for axes, (name, (title, label)) in zip(panels, titles.items(), strict=True):
+        rows = found[name]
+        shares = np.array(list(rows["changed"].values()))
+        axes.plot(KS, list(rows["exact"].values()), color=GREY, lw=6, alpha=0.45, label="exact solver")
+        axes.plot(KS, shares.mean(axis=1), color=BLUE, label="one training, discount changed")
+        axes.fill_between(KS, shares.min(axis=1), shares.max(axis=1), color=BLUE, alpha=0.2, lw=0)
+        trained = np.array([np.mean(values) for values in rows["trained_for_it"].values()])
+        axes.plot(TRAINED_KS, trained, "o", color=ORANGE, ms=7, label="trained for this k")
+        axes.set(xscale="log", xlabel="k of the discount 1 / (1 + kt)", ylabel=label, title=title)
+    panels[0].set_ylim(-0.03, 1.03)
+    panels[0].legend(fontsize=9, loc="lower left")
+    for axes in panels[1:]:
+        axes.set_yticks(range(1, PATHS + 1))
+        axes.set_ylim(0.8, PATHS + 0.2)
+    return figure
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=15_000, help="training steps of each seed (default: 15,000)")
-    parser.add_argument("--episodes", type=int, default=2_000, help="episodes under hazard per seed (default: 2,000)")
+    parser.add_argument("--seeds", type=int, default=10, help="seeds of each agent (default: 10)")
+    parser.add_argument("--own-seeds", type=int, default=3, help="seeds of each agent trained for one k (default: 3)")
+    parser.add_argument("--minatar", metavar="GAME", help="compare in this MinAtar game instead of the small worlds")
+    parser.add_argument("--steps", type=int, default=1_000_000, help="training steps in MinAtar (default: 1,000,000)")
+    parser.add_argument("--episodes", type=int, default=1_000, help="episodes of a seed in MinAtar (default: 1,000)")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    at_least("--seeds", options.seeds, 2)
+    for name in ("seeds", "own_seeds", "steps", "episodes"):
+        at_least(f"--{name.replace('_', '-')}", getattr(options, name), 1)
     writable_folder(options.out)
-    rng = np.random.default_rng(0)
-    family = [mh.discount.from_prior(prior) for prior in PRIORS.values()]
-    design = mh.design_horizons(family, heads=HEADS, gamma_max=GAMMA_MAX, t_max=T_MAX)
-    print(design.report(), flush=True)
-    once = train(design.horizons, options.seeds, options.steps)
-    found: dict[str, Any] = {"gammas": design.horizons.gammas.tolist(), "seeds": options.seeds, "steps": options.steps}
-    rows = {}
-    for name, prior in PRIORS.items():
-        discount = mh.discount.from_prior(prior)
-        changed = [policy.with_discount(discount, t_max=T_MAX) for policy in once]
-        own = train(mh.minimax_grid(discount, HEADS, gamma_max=GAMMA_MAX, t_max=T_MAX), options.seeds, options.steps)
-        ours, theirs = earned(changed, prior, options.episodes), earned(own, prior, options.episodes)
-        ratio = resampled(ours, rng) / resampled(theirs, rng)
-        rows[name] = {
-            "max_error": mh.reweight(design.horizons, discount, t_max=T_MAX).max_error,
-            "changed": ours.tolist(),
-            "trained_for_it": theirs.tolist(),
-            "ratio": float(ours.mean() / theirs.mean()),
-            "ratio_interval": [float(q) for q in np.quantile(ratio, [0.025, 0.975])],
-        }
-        print(
-            f"{name}: changed {ours.mean():.3f}, trained for it {theirs.mean():.3f}, ratio {rows[name]['ratio']:.3f} "
-            f"({rows[name]['ratio_interval'][0]:.3f} to {rows[name]['ratio_interval'][1]:.3f})",
-            flush=True,
-        )
-        write_json(options.out / "change_discount.json", found | {"priors": rows})
-    choices = {f"{k:.4g}": patience(once, float(k)).tolist() for k in DECADES}
-    exact = {f"{k:.4g}": exact_patience(float(k)) for k in DECADES}
-    write_json(options.out / "change_discount.json", found | {"priors": rows, "far_meals": choices, "exact": exact})
-    draw(choices, exact, options.out)
-
-
-@styled
-def draw(choices: dict[str, list[float]], exact: dict[str, float], out: Path) -> None:
-    figure, axes = canvas(6.5, 3.6)
-    ks = np.array([float(k) for k in choices])
-    shares = np.array(list(choices.values()))
-    axes.plot(ks, list(exact.values()), color=GREY, lw=4, alpha=0.5, label="exact solver")
-    axes.plot(ks, shares.mean(axis=1), color=BLUE, marker="o", label="one training, discount changed")
-    axes.fill_between(ks, shares.min(axis=1), shares.max(axis=1), color=BLUE, alpha=0.2, lw=0)
-    axes.set_xscale("log")
-    axes.set_xlabel("k of the hyperbolic discount 1 / (1 + kt)")
-    axes.set_ylabel("share of far meals chosen")
-    axes.set_title("One trained agent, any time preference")
-    axes.legend()
-    save(figure, out / "far_meals.png")
+    if options.minatar is None:
+        small_worlds(options.seeds, options.own_seeds, options.out)
+    else:
+        minatar(options.minatar, options.seeds, options.steps, options.episodes, options.out)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ FACTS = {
     "own_jax_environment.py": r"γ = 0.6: cashes in after 1 step\nγ = 0.95: cashes in after 6 steps",
     "own_network.py": r"without the network: .*Residual[\s\S]*the same Q-values: True",
     "own_discount.py": r"stretched: 4 heads, largest error 0\.00[\s\S]*100   0\.2549   0\.25",
+    "change_discount.py": r"k=0.01[\s\S]*path 5[\s\S]*k=1[\s\S]*path 1[\s\S]*refused: .*deadline[\s\S]*in 20 to 26",
     "evaluation_under_hazard.py": r"γ = 0.7 +Exponential\(k=1.0\) +2\.00[\s\S]*γ = 0.95 +none +9\.00",
     "q_per_horizon.py": r"γ = 0.5: path 1 is best[\s\S]*γ = 0.99: path 5 is best[\s\S]*wrote runs/q_per_horizon.png",
     "seeds_and_intervals.py": r"seed 2: mean return[\s\S]*over 3 seeds: mean return",

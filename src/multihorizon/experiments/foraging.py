@@ -12,6 +12,7 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.presets import preset
 from multihorizon.discounting import discount, paper_grid, single
+from multihorizon.discounting.hazard import Prior
 from multihorizon.envs.finite import FiniteWorld
 from multihorizon.envs.foraging import HAZARD as PRIOR
 from multihorizon.envs.foraging import Foraging
@@ -108,13 +109,13 @@ def exact_choice(agent: AgentConfig) -> Choice:
         weight * optimal_control(field.mdp(discount=discount.exponential(float(gamma)))).values
         for gamma, weight in heads
     )
-    return _chosen(field, np.argmax(values, axis=1))
+    return choice_of(np.argmax(values, axis=1))
 
 
-def best_choice() -> Choice:
-    """Returns the best choices: those of exact hyperbolic discounting, which never reverses a choice in this world."""
+def best_choice(prior: Prior = PRIOR) -> Choice:
+    """Returns the best choices under a prior: those of its exact discount, which this world never makes it reverse."""
     field = Foraging()
-    mdp = field.mdp(PRIOR)
+    mdp = field.mdp(prior)
     actions = np.argmax(mdp.rewards, axis=1)
     for start in field.starts:
         worth = []
@@ -122,11 +123,12 @@ def best_choice() -> Choice:
             actions[start] = action
             worth.append(action_values(mdp, np.eye(mdp.actions)[actions])[start, action])
         actions[start] = int(np.argmax(worth))
-    return _chosen(field, actions)
+    return choice_of(actions, prior)
 
 
-def _chosen(field: Foraging, actions: Int[np.ndarray, " states"]) -> Choice:
-    policy = np.eye(4)[actions]
+def choice_of(actions: Int[np.ndarray, " states"], prior: Prior = PRIOR) -> Choice:
+    """What a policy walks to from each start, and earns under a prior: exactly, in the MDP."""
+    field, policy = Foraging(), np.eye(4)[actions]
     at = field.starts, actions[field.starts]
     meals = action_values(field.mdp(), policy)[at]
-    return Choice(meals.round().astype(int), float(action_values(field.mdp(PRIOR), policy)[at].mean()))
+    return Choice(meals.round().astype(int), float(action_values(field.mdp(prior), policy)[at].mean()))

@@ -71,7 +71,7 @@ def make_panel(
         axes.set_xlim(0, len(edges) - 1)
         axes.set_ylim(low - (room if low < 0 else 0), high + room)
         shown = np.unique(np.linspace(0, len(timeline.starts) - 1, MOST_TICKS).round().astype(int))
-        axes.set_xticks(shown + 0.5, [_span(timeline, place) for place in shown])
+        axes.set_xticks(shown + 0.5, [_span(timeline, int(place)) for place in shown])
         axes.set_xlabel("steps from now (line: times that the largest bar may stand for)")
         axes.set_ylabel("reward")
         axes.set_title("when the agent expects reward", loc="left")
