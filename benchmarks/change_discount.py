@@ -107,24 +107,23 @@ def resampled(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def compare(ours: np.ndarray, theirs: np.ndarray) -> Result:
-    """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval."""
+    """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval; None where a mean is 0."""
     rng = np.random.default_rng(0)
-    ratios = resampled(ours, rng) / resampled(theirs, rng)
-    return {
-        "changed": ours.tolist(),
-        "trained_for_it": theirs.tolist(),
-        "ratio": float(ours.mean() / theirs.mean()),
-        "ratio_interval": [float(q) for q in np.quantile(ratios, [0.025, 0.975])],
-    }
+    found: Result = {"changed": ours.tolist(), "trained_for_it": theirs.tolist(), "ratio": None, "ratio_interval": None}
+    above, below = resampled(ours, rng), resampled(theirs, rng)
+    if np.all(below > 0):
+        found["ratio"] = float(ours.mean() / theirs.mean())
+        found["ratio_interval"] = [float(q) for q in np.quantile(above / below, [0.025, 0.975])]
+    return found
 
 
 def show(name: str, row: Result) -> None:
+    means = f"{name}: changed {np.mean(row['changed']):.3f}, trained for it {np.mean(row['trained_for_it']):.3f}"
+    if row["ratio"] is None:
+        print(f"{means}, no ratio", flush=True)
+        return
     low, high = row["ratio_interval"]
-    print(
-        f"{name}: changed {np.mean(row['changed']):.3f}, trained for it {np.mean(row['trained_for_it']):.3f}, "
-        f"ratio {row['ratio']:.3f} ({low:.3f} to {high:.3f})",
-        flush=True,
-    )
+    print(f"{means}, ratio {row['ratio']:.3f} ({low:.3f} to {high:.3f})", flush=True)
 
 
 def under_priors(
