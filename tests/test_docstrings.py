@@ -20,12 +20,12 @@ import multihorizon as mh
 from multihorizon.agents.losses import Loss
 from multihorizon.envs import Environment
 from multihorizon.runs.loggers import Logger
+from multihorizon.runs.progress import Watcher
 
 # Public classes need not repeat the documentation of methods that these interfaces declare.
-INTERFACES: tuple[type, ...] = (Environment, Logger, Loss)
-UNCHECKED = "multihorizon.runs."
+INTERFACES: tuple[type, ...] = (Environment, Logger, Loss, Watcher)
 SOURCE = Path(mh.__file__).parent
-FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path.parent.name != "runs"]
+FILES = sorted(SOURCE.rglob("*.py"))
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):$", re.MULTILINE)
 ENTRY = re.compile(r"^    \*{0,2}(\w+)(?: \([^)]*\))?:", re.MULTILINE)
 
@@ -60,8 +60,7 @@ def _documentable() -> dict[str, Any]:
     found: dict[int, Public] = {}
     for public in _public():
         value = public.value
-        is_checked = not getattr(value, "__module__", "").startswith(UNCHECKED)
-        if is_checked and (inspect.isclass(value) or inspect.isroutine(value)):
+        if inspect.isclass(value) or inspect.isroutine(value):
             found.setdefault(id(value), public)
     return {public.name: public.value for public in found.values()}
 

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Writes files atomically, and reads and writes JSON with checksums."""
 
 import json
 import os
@@ -10,16 +10,22 @@ from typing import Any
 
 from multihorizon.errors import InputError
 
-UNFINISHED = ".unfinished-"  # before the process number in the name of a file that is being written
+UNFINISHED = ".unfinished-"  # precedes the process id in the name of a file that is being written
 MOST_JSON_BYTES = 64 * 2**20
 CHECKSUM = "checksum"
 
 
 @contextmanager
 def atomically(path: Path) -> Iterator[Path]:
-    """Yields a path to write to, which replaces `path` once everything is written. Makes folders as needed.
+    """Writes a file atomically: it is complete or absent, even if the process is killed.
 
-    A process that is killed while it writes leaves its unfinished file. The next write to the same path removes it.
+    A killed process leaves its unfinished file, which the next write to the same path removes.
+
+    Args:
+        path: The file. Its folder is created if needed.
+
+    Yields:
+        A temporary path to write to. It replaces `path` at the end of the block, unless the block raises an error.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, path)
@@ -32,7 +38,7 @@ def atomically(path: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path, path: Path | None = None) -> None:
-    """Removes unfinished files of processes that were killed: in a folder, or those for one path in it."""
+    """Removes the unfinished files of killed processes in a folder: all of them, or only those for one path."""
     for leftover in folder.glob(f".*{UNFINISHED}*"):
         stem, _, rest = leftover.name[1:].partition(UNFINISHED)
         number, dot, suffix = rest.partition(".")
@@ -42,7 +48,7 @@ def remove_leftovers(folder: Path, path: Path | None = None) -> None:
 
 
 def _is_running(process: int) -> bool:
-    if os.name == "nt":  # signal 0 would end the process there
+    if os.name == "nt":  # on Windows, signal 0 would end the process
         return True
     try:
         os.kill(process, 0)
@@ -54,10 +60,10 @@ def _is_running(process: int) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a file that holds a JSON object, and compares its checksum where it has one.
+    """Reads a file that holds a JSON object, and compares its checksum if it has one.
 
     Raises:
-        InputError: The file is missing, too large, damaged, or holds anything else.
+        InputError: The file is missing, too large or damaged, or holds no JSON object.
     """
     try:
         if path.stat().st_size > MOST_JSON_BYTES:
@@ -81,7 +87,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def writable_folder(path: Path) -> Path:
-    """Makes a folder, and finds out now rather than after long work whether it can be written to."""
+    """Creates a folder if needed, and raises an error if it cannot be written to. Call it before long work."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -92,7 +98,7 @@ def writable_folder(path: Path) -> Path:
 
 
 def writable_file(path: Path) -> Path:
-    """The same of the folder that a file is to lie in."""
+    """Creates the folder of a file if needed, and raises an error if the file cannot be written there."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file")
     writable_folder(path.parent)
@@ -100,7 +106,7 @@ def writable_file(path: Path) -> Path:
 
 
 def file_checksum(path: Path) -> str:
-    """Returns a checksum of a file's content."""
+    """Returns the CRC-32 of a file, as eight hexadecimal digits."""
     checksum = 0
     with path.open("rb") as file:
         while piece := file.read(2**24):
@@ -109,12 +115,12 @@ def file_checksum(path: Path) -> str:
 
 
 def json_checksum(content: Any) -> str:
-    """Returns a checksum of a value as JSON, whatever the order of its keys and its white space."""
+    """Returns the CRC-32 of a value as JSON. It does not depend on the order of keys or on white space."""
     return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
 def write_json(path: Path, content: Any, checked: bool = False) -> Path:
-    """Writes a value as JSON, atomically; `checked` adds a checksum to an object, which `read_json` compares."""
+    """Writes a value as JSON, atomically. `checked` adds a checksum to an object, which `read_json` compares."""
     if checked:
         content = content | {CHECKSUM: json_checksum(content)}
     with atomically(path) as file:

@@ -1,4 +1,4 @@
-"""States on disk: they come back as they were, damage is found, and one of another version is not taken for it."""
+"""Checkpoints: they restore the same state, damage is detected, and other versions are told apart from damage."""
 
 import random
 import zipfile
@@ -24,7 +24,7 @@ def nothing(*_: object) -> None:
 
 
 def lasting(training: Any) -> Any:
-    """Without what was counted in one iteration."""
+    """Removes the counts of one iteration, which checkpoints do not store."""
     return training._replace(tally=None, episodes=None)
 
 
@@ -35,7 +35,7 @@ def equal(a: Any, b: Any) -> bool:
     return all(np.array_equal(data(x), data(y)) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 
 
-def test_states_come_back_as_they_were_in_pieces_and_in_any_type(
+def test_checkpoint_restores_the_same_state_in_pieces_and_in_any_dtype(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "PIECE_BYTES", 1_000)
@@ -51,8 +51,8 @@ def test_states_come_back_as_they_were_in_pieces_and_in_any_type(
     assert equal(lasting(training), lasting(back))
 
 
-def test_what_belongs_to_one_iteration_is_not_looked_for(tmp_path: Path) -> None:
-    """Another version may count other things in it. What else it keeps must be the same, and is not called damaged."""
+def test_restore_ignores_arrays_of_one_iteration(tmp_path: Path) -> None:
+    """Another version may count other things. All other arrays must match, and a mismatch is not reported as damage."""
     trainer = trainer_of(small(), steps=200)
     training, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
@@ -73,7 +73,7 @@ def test_what_belongs_to_one_iteration_is_not_looked_for(tmp_path: Path) -> None
                 kept.restore(lambda: trainer.init(7), pytest.fail)
 
 
-def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path) -> None:
+def test_damaged_checkpoint_is_reported_and_previous_one_used(tmp_path: Path) -> None:
     trainer = trainer_of(small(), steps=200)
     first, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
@@ -105,7 +105,7 @@ def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path) -> None:
     assert equal(back, trainer.init(0))
 
 
-def test_a_state_of_another_shape_is_not_called_damaged(tmp_path: Path) -> None:
+def test_checkpoint_of_another_shape_is_not_reported_as_damaged(tmp_path: Path) -> None:
     trainer, other = (trainer_of(small(replay_capacity=capacity)) for capacity in (1_200, 800))
     Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY).save(trainer.init(0), 1)
     with pytest.raises(ValueError, match=r"cannot read it \(an array has another shape .* start again in"):

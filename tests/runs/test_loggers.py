@@ -1,4 +1,4 @@
-"""Where metrics go beside a run's folder."""
+"""Loggers receive the metrics of every iteration, also after a run is resumed."""
 
 import csv
 import time
@@ -25,7 +25,7 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 
 class Kept:
-    """A logger of one's own."""
+    """A user-defined logger."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []
@@ -40,7 +40,7 @@ class Kept:
         self.heard.append("close")
 
 
-def test_a_csv_file_has_a_row_for_each_iteration_also_after_resuming(tmp_path: Path) -> None:
+def test_csv_has_one_row_per_iteration_after_resuming(tmp_path: Path) -> None:
     train(tmp_path / "run", [mh.loggers.Csv()], callback=lambda rows: False)
     assert [row["step"] for row in rows(tmp_path / "run")] == ["300"]
     mh.load_run(tmp_path / "run").resume(loggers=[mh.loggers.Csv()])
@@ -50,7 +50,7 @@ def test_a_csv_file_has_a_row_for_each_iteration_also_after_resuming(tmp_path: P
     assert not (tmp_path / "run/events").exists()
 
 
-def test_a_logger_of_ones_own_hears_everything(tmp_path: Path) -> None:
+def test_user_defined_logger_receives_every_iteration(tmp_path: Path) -> None:
     kept = Kept()
     assert isinstance(kept, mh.loggers.Logger)
     train(tmp_path / "run", [kept])
@@ -62,7 +62,7 @@ def test_a_logger_of_ones_own_hears_everything(tmp_path: Path) -> None:
     ]
 
 
-def test_weights_and_biases_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_logs_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb", reason="wandb is not installed")
     monkeypatch.setenv("WANDB_SILENT", "true")
     train(tmp_path / "run", [mh.loggers.WandB("test", mode="offline")])

@@ -1,4 +1,4 @@
-"""A policy whose discount is changed after training."""
+"""Policies whose discount is changed after training."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def policy() -> mh.Policy:
 
 
 @pytest.mark.parametrize("k", [0.05, 0.2, 1.0])
-def test_a_policy_acts_by_another_discount(policy: mh.Policy, k: float) -> None:
+def test_policy_acts_by_new_discount(policy: mh.Policy, k: float) -> None:
     changed = policy.with_discount(mh.discount.hyperbolic(k), t_max=60)
     expected = mh.reweight(policy.horizons, mh.discount.hyperbolic(k), t_max=60)
     np.testing.assert_allclose(changed.horizons.weights, expected.horizons.weights)
@@ -29,7 +29,7 @@ def test_a_policy_acts_by_another_discount(policy: mh.Policy, k: float) -> None:
     np.testing.assert_array_equal(changed.act(observations), best)
 
 
-def test_the_change_counts_in_evaluation_and_is_saved(policy: mh.Policy, tmp_path: object) -> None:
+def test_new_discount_is_used_in_evaluation_and_saved(policy: mh.Policy, tmp_path: object) -> None:
     patient, hasty = (policy.with_discount(mh.discount.hyperbolic(k), t_max=60) for k in (0.05, 1.0))
     loaded = mh.load(hasty.save(f"{tmp_path}/hasty"))
     np.testing.assert_allclose(loaded.horizons.weights, hasty.horizons.weights)
@@ -38,7 +38,7 @@ def test_the_change_counts_in_evaluation_and_is_saved(policy: mh.Policy, tmp_pat
     np.testing.assert_array_equal(*returns)
 
 
-def test_a_discount_that_the_heads_cannot_express_is_refused(policy: mh.Policy) -> None:
+def test_discount_outside_tolerance_is_rejected(policy: mh.Policy) -> None:
     with pytest.raises(mh.InputError, match=r"heads"):
         policy.with_discount(mh.discount.none(), t_max=1000)
     rising = lambda t: 1.0 + t  # noqa: E731

@@ -1,4 +1,4 @@
-"""Runs that are stopped: checkpoints whole or not there, damage found, and the same end as if nothing had happened."""
+"""Resuming: an interrupted or killed run ends with the same weights and metrics as an uninterrupted one."""
 
 import errno
 import json
@@ -59,7 +59,7 @@ class Stopped(Exception):
 
 
 def run(folder: Path, stop_after: int | None = None, by: type[BaseException] = Stopped, **settings: Any) -> list[str]:
-    """A run in a folder, stopped after an iteration; the warnings that it gave."""
+    """Trains in a folder, stops after an iteration if asked to, and returns the warnings."""
     trainer, configuration = configured(**settings)
     warnings: list[str] = []
 
@@ -87,7 +87,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in line.items() if k not in timeless} for line in read_metrics(folder)]
 
 
-def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+def test_resumed_run_equals_uninterrupted_run(tmp_path: Path) -> None:
     run(tmp_path / "whole")
     run(tmp_path / "stopped", stop_after=1)
     assert [path.name[:16] for path in (tmp_path / "stopped/checkpoints").iterdir()] == ["iteration-000001"]
@@ -110,7 +110,7 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(tmp_path: Path) -> N
     assert [path.name for path in (tmp_path / "stopped").glob("*weights*")] == ["weights.npz"]
 
 
-def test_what_an_interrupted_run_has_left_is_said(tmp_path: Path) -> None:
+def test_interrupt_reports_where_to_resume(tmp_path: Path) -> None:
     for minutes in (0.0, 10.0):  # an interrupt writes a checkpoint, whenever the last one was
         folder = tmp_path / f"a run {minutes:g}"
         with pytest.raises(KeyboardInterrupt, match=r"resume '.*/a run \d+' continues after iteration 2$"):
@@ -119,8 +119,8 @@ def test_what_an_interrupted_run_has_left_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [Scripted, Long])
-def test_an_interrupt_in_the_middle_of_an_iteration_loses_that_iteration_alone(tmp_path: Path, make: Any) -> None:
-    """Without an earlier checkpoint, the last whole one is checkpointed without its replay, which is filled again."""
+def test_interrupt_within_iteration_loses_only_that_iteration(tmp_path: Path, make: Any) -> None:
+    """Without an earlier checkpoint, the last complete iteration is saved without its replay buffer."""
     trainer, configuration = configured(make=make, checkpoint_minutes=10.0)
     iterate, done = trainer.iterate, []
 
@@ -140,8 +140,8 @@ def test_an_interrupt_in_the_middle_of_an_iteration_loses_that_iteration_alone(t
     assert [line["iteration"] for line in lines(tmp_path)] == [0, 1, 2]
 
 
-def test_an_interrupt_keeps_a_checkpoint_that_has_its_replay(tmp_path: Path) -> None:
-    """The end is the same as without the interrupt: a later checkpoint without a replay would not lead there."""
+def test_interrupt_keeps_checkpoint_with_replay(tmp_path: Path) -> None:
+    """Resuming gives the same weights as no interrupt, which a later checkpoint without its replay buffer would not."""
     run(tmp_path / "whole")
     trainer, configuration = configured()
     iterate = trainer.iterate
@@ -162,7 +162,7 @@ def test_an_interrupt_keeps_a_checkpoint_that_has_its_replay(tmp_path: Path) -> 
         np.testing.assert_array_equal(value, weights(tmp_path / "stopped")[name])
 
 
-def test_a_run_killed_between_its_last_checkpoint_and_its_weights_is_finished(tmp_path: Path) -> None:
+def test_run_killed_before_final_weights_can_be_finished(tmp_path: Path) -> None:
     run(tmp_path)
     kept = weights(tmp_path)
     (tmp_path / "weights.npz").unlink()
@@ -171,7 +171,7 @@ def test_a_run_killed_between_its_last_checkpoint_and_its_weights_is_finished(tm
         np.testing.assert_array_equal(value, kept[name])
 
 
-def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_without_read_permission_is_not_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "kept", stop_after=1, by=KeyboardInterrupt)
 
@@ -184,8 +184,8 @@ def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path: Path, monkeyp
     assert {path.name[:9] for path in (tmp_path / "kept/checkpoints").iterdir()} == {"iteration"}
 
 
-def test_events_are_for_tensorboard(tmp_path: Path) -> None:
-    """Of a run that was stopped after its second iteration, and did that again when it went on."""
+def test_tensorboard_events_of_resumed_run(tmp_path: Path) -> None:
+    """The run is stopped after its second iteration and repeats it when it is resumed."""
     from tensorboardX.proto.event_pb2 import Event, SessionLog
 
     run(tmp_path, stop_after=1)
@@ -208,8 +208,8 @@ def test_events_are_for_tensorboard(tmp_path: Path) -> None:
         assert ("loss/gamma-0.99000/seed-0", steps[1]) in tags
 
 
-def test_checkpoints_wait_until_nothing_is_under_way(tmp_path: Path) -> None:
-    """Where episodes may take longer than an iteration."""
+def test_checkpoints_wait_until_no_episode_is_open(tmp_path: Path) -> None:
+    """Episodes of this environment may be longer than an iteration."""
     run(tmp_path / "whole", iterations=6, make=Long)
     for stop_after in (3, 5):
         folder = tmp_path / f"stopped-{stop_after}"
@@ -224,8 +224,8 @@ def test_checkpoints_wait_until_nothing_is_under_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(10.0, 5), (0.0, 1)])
-def test_where_checkpoints_are_wanted_after_every_iteration_each_is_whole(minutes: float, expected: int) -> None:
-    """Else after as many as give each of four environments time for CartPole's 500 steps."""
+def test_checkpoint_after_every_iteration_needs_whole_iterations(minutes: float, expected: int) -> None:
+    """Otherwise a checkpoint needs as many iterations as give four environments time for CartPole's 500 steps each."""
     chosen = world("gym/CartPole-v1")
     configuration = configured_for(
         chosen, chosen.adapt(preset("dqn")), steps=4_000, training_steps=400, checkpoint_minutes=minutes
@@ -234,7 +234,7 @@ def test_where_checkpoints_are_wanted_after_every_iteration_each_is_whole(minute
         assert trainer.whole_every == expected
 
 
-def test_replay_can_be_left_out_and_is_then_filled_anew(tmp_path: Path) -> None:
+def test_checkpoint_without_replay_refills_it_after_resuming(tmp_path: Path) -> None:
     run(tmp_path / "lean", stop_after=1, checkpoint_replay=False)
     (saved,) = (tmp_path / "lean/checkpoints").iterdir()
     run(tmp_path / "full", stop_after=1)
@@ -245,7 +245,7 @@ def test_replay_can_be_left_out_and_is_then_filled_anew(tmp_path: Path) -> None:
     assert [line["updates"] for line in told] == [20, 20, 50]  # warmed up again after going on, then as ever
 
 
-def test_a_full_disk_stops_training_and_keeps_the_last_checkpoint(tmp_path: Path) -> None:
+def test_full_disk_stops_training_and_keeps_last_checkpoint(tmp_path: Path) -> None:
     run(tmp_path / "run", stop_after=1)
     trainer, configuration = configured()
     before = {path.name: path.read_bytes() for path in (tmp_path / "run/checkpoints").iterdir()}
@@ -261,7 +261,7 @@ def test_a_full_disk_stops_training_and_keeps_the_last_checkpoint(tmp_path: Path
     assert {path.name: path.read_bytes() for path in (tmp_path / "run/checkpoints").iterdir()} == before
 
 
-def test_a_disk_that_is_full_between_checkpoints_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_between_checkpoints_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "weights-latest.npz")
 
@@ -271,7 +271,7 @@ def test_a_disk_that_is_full_between_checkpoints_is_named(tmp_path: Path, monkey
         run(tmp_path / "run")
 
 
-def test_without_a_checkpoint_a_run_begins_anew_and_says_so(tmp_path: Path) -> None:
+def test_run_without_checkpoint_restarts_with_a_warning(tmp_path: Path) -> None:
     run(tmp_path / "run", stop_after=0, checkpoint_minutes=1000.0)
     assert len(read_metrics(tmp_path / "run")) == 1
     (said,) = run(tmp_path / "run", checkpoint_minutes=1000.0)
@@ -279,7 +279,7 @@ def test_without_a_checkpoint_a_run_begins_anew_and_says_so(tmp_path: Path) -> N
     assert len(read_metrics(tmp_path / "run")) == 3
 
 
-def test_configurations_come_back_as_they_were() -> None:
+def test_configuration_round_trips_through_json() -> None:
     for agent in PRESETS.values():
         one = Configuration(
             replace(agent, acting=0.99) if agent.name == "dqn" else agent, "x", TORSO, Schedule(), 3, 2, 8
@@ -288,7 +288,7 @@ def test_configurations_come_back_as_they_were() -> None:
         assert plain(restored(json.loads(text))) == plain(one)
 
 
-def test_a_folder_belongs_to_one_run_and_one_process(tmp_path: Path) -> None:
+def test_folder_is_locked_to_one_run_and_one_process(tmp_path: Path) -> None:
     _, configuration = configured()
     records = Records(tmp_path, configuration)
     with pytest.raises(ValueError, match="is being trained by another process"):
@@ -304,7 +304,7 @@ def test_a_folder_belongs_to_one_run_and_one_process(tmp_path: Path) -> None:
         read_configuration(tmp_path / "elsewhere")
 
 
-def test_a_loss_that_is_not_finite_leaves_the_last_good_weights(tmp_path: Path) -> None:
+def test_non_finite_loss_keeps_last_good_weights(tmp_path: Path) -> None:
     agent = small("dqn", optimiser=Adam(1e30, 1e-8))
     trainer = trainer_of(agent, steps=2_000)
     configuration = Configuration(agent, "scripted", TORSO, trainer.schedule, 0, 1, 4)
@@ -321,8 +321,8 @@ def test_a_loss_that_is_not_finite_leaves_the_last_good_weights(tmp_path: Path) 
 LINE = "train dqn --env gym/CartPole-v1 --steps 6000 --training-steps 1000 --evaluation-steps 0 --checkpoint-minutes 0"
 
 
-def test_killed_at_random_moments_and_resumed_it_ends_the_same(tmp_path: Path) -> None:
-    """Kill -9, whatever it is doing. `benchmarks/kill.py` does it twenty times and more."""
+def test_run_killed_at_random_times_equals_uninterrupted_run(tmp_path: Path) -> None:
+    """Sends SIGKILL at random times. `benchmarks/kill.py` does it twenty times or more."""
     assert main([*LINE.split(), "--out", str(tmp_path / "whole")]) == 0
     command = [sys.executable, "-m", "multihorizon"]
     words = [*LINE.split(), "--out", str(tmp_path / "killed")]

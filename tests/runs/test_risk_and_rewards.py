@@ -1,4 +1,4 @@
-"""Distributions of return, acting by risk, and rewards over time, of trained policies."""
+"""Trained policies: return distributions, acting by risk, and expected rewards over time."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class Gamble:
 
 
 class HostGamble(gymnasium.Env):
-    """The same on the host."""
+    """The same environment on the host."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (2 * DELAY + 1,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -79,7 +79,7 @@ def policy() -> mh.Policy:
     return run.policy()
 
 
-def test_an_agent_learns_to_gamble_and_avoids_it_by_risk(policy: mh.Policy) -> None:
+def test_agent_gambles_by_mean_and_not_by_risk(policy: mh.Policy) -> None:
     assert policy.act(START) == GAMBLE
     assert policy.with_risk(mh.CVaR(1.0)).act(START) == GAMBLE
     assert policy.with_risk(mh.CVaR(0.25)).act(START) == SURE
@@ -89,14 +89,14 @@ def test_an_agent_learns_to_gamble_and_avoids_it_by_risk(policy: mh.Policy) -> N
 
 
 @pytest.mark.parametrize("env", [Gamble(), HostGamble], ids=["device", "host"])
-def test_risk_counts_in_evaluation(policy: mh.Policy, env: object) -> None:
+def test_risk_is_used_in_evaluation(policy: mh.Policy, env: object) -> None:
     returns = mh.evaluate(policy.with_risk(mh.CVaR(0.25)), env, 60, epsilon=0.0)
     np.testing.assert_array_equal(returns.values, 1.0)
     gambled = mh.evaluate(policy, env, 60, epsilon=0.0).values
     assert set(gambled.tolist()) == {3.0, -0.5}
 
 
-def test_risk_counts_in_a_video_and_is_saved(policy: mh.Policy, tmp_path: Path) -> None:
+def test_risk_is_used_in_video_and_saved(policy: mh.Policy, tmp_path: Path) -> None:
     careful = policy.with_risk(mh.CVaR(0.25))
     loaded = mh.load(careful.save(tmp_path / "careful"))
     assert loaded.risk == mh.CVaR(0.25)
@@ -105,7 +105,7 @@ def test_risk_counts_in_a_video_and_is_saved(policy: mh.Policy, tmp_path: Path) 
     assert mh.load(policy.save(tmp_path / "plain")).risk is None
 
 
-def test_the_distribution_of_return(policy: mh.Policy) -> None:
+def test_return_distribution(policy: mh.Policy) -> None:
     batch = np.eye(2 * DELAY + 1)
     probabilities = policy.return_distribution(batch)
     assert probabilities.shape == (2 * DELAY + 1, 3, 2, 41)
@@ -133,14 +133,14 @@ def test_agents_that_learn_means_have_no_distribution() -> None:
             call()
 
 
-def test_what_cannot_be_risked_is_refused(policy: mh.Policy) -> None:
+def test_invalid_risk_is_rejected(policy: mh.Policy) -> None:
     careful = policy.with_risk(mh.CVaR(0.5))
     with pytest.raises(mh.InputError, match="negative weight"):
         careful.with_discount(mh.discount.deadline(3), t_max=8, method=mh.FitMethod.SIGNED_MINIMAX, tolerance=0.5)
 
 
-def test_the_agent_expects_reward_when_it_comes(policy: mh.Policy) -> None:
-    """The prize comes with the step DELAY after the first, and is worth 1.25 on average."""
+def test_expected_rewards_are_at_the_right_time(policy: mh.Policy) -> None:
+    """The prize comes DELAY steps after the first one, and is worth 1.25 on average."""
     timeline = policy.expected_rewards(START, t_max=30)
     mean_time = timeline.rewards @ ((timeline.starts + timeline.ends - 1) / 2) / timeline.rewards.sum()
     assert mean_time == pytest.approx(DELAY, rel=0.35)
@@ -151,7 +151,7 @@ def test_the_agent_expects_reward_when_it_comes(policy: mh.Policy) -> None:
     assert nearer.rewards[0] == pytest.approx(1.25, rel=0.2)
 
 
-def test_a_policy_states_how_well_it_expresses_its_discount(policy: mh.Policy) -> None:
+def test_policy_reports_error_of_its_discount(policy: mh.Policy) -> None:
     assert policy.reweighting is None
     changed = policy.with_discount(mh.hazard.Exponential(0.3), t_max=10)
     assert changed.reweighting is not None

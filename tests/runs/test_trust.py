@@ -1,4 +1,4 @@
-"""A run folder from a stranger cannot run code, take memory or touch files outside it."""
+"""An untrusted run folder cannot run code, exhaust memory or change files outside it."""
 
 import json
 import os
@@ -32,8 +32,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("command", ["evaluate", "resume", "watch", "report"])
-def test_no_command_imports_the_module_that_a_folder_names(run: Path, command: str) -> None:
-    """With the folder on Python's path, as `python -m` and `PYTHONPATH=.` put it there."""
+def test_no_command_imports_module_named_in_folder(run: Path, command: str) -> None:
+    """The folder is on Python's path, where `python -m` and `PYTHONPATH=.` put it."""
     words = [sys.executable, "-m", "multihorizon", command, "run", *(["--steps", "800"] if command == "resume" else [])]
     environment = os.environ | {"PYTHONPATH": f"{run.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(words, cwd=run.parent, env=environment, capture_output=True, text=True, check=False)
@@ -45,7 +45,7 @@ def test_no_command_imports_the_module_that_a_folder_names(run: Path, command: s
         assert "--trust" in done.stderr
 
 
-def test_trust_imports_the_module(run: Path) -> None:
+def test_trust_imports_module(run: Path) -> None:
     words = [sys.executable, "-m", "multihorizon", "evaluate", "run", "--episodes", "2", "--trust"]
     try:
         done = subprocess.run(words, cwd=run.parent, capture_output=True, text=True, check=False)
@@ -55,14 +55,14 @@ def test_trust_imports_the_module(run: Path) -> None:
         (run.parent / "canary-ran").unlink(missing_ok=True)
 
 
-def test_the_environment_can_be_handed_in(run: Path) -> None:
+def test_environment_can_be_passed_instead_of_trust(run: Path) -> None:
     with pytest.raises(InputError, match="would import the Python module canary"):
         mh.load_run(run)
     opened = mh.load_run(run, env="CartPole-v1")
     assert len(mh.evaluate(opened.policy(), "CartPole-v1", episodes=2)) == 2
 
 
-def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_symlinked_lock_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("precious")
     (tmp_path / "run").mkdir()
     (tmp_path / "run/.lock").symlink_to(tmp_path / "precious.txt")
@@ -72,7 +72,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["../other", "/tmp", "", "a/../../b"])
-def test_an_experiment_stays_in_its_folder(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_experiment_cannot_leave_its_folder(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = {"folder": folder, "environment": "foraging", "seeds": 1, "label": "dqn"}
     held = {"name": "x", "title": "x", "about": "", "pairs": [], "panels": [], "runs": [run]}
     (tmp_path / "experiment.json").write_text(json.dumps(held))

@@ -1,4 +1,4 @@
-"""Weights on disk: read back as they were written, and refused before a hostile file takes memory or time."""
+"""Weights files: they round-trip, and hostile files are rejected before they take memory or time."""
 
 import tracemalloc
 import zipfile
@@ -13,7 +13,7 @@ from multihorizon.runs.weights import load_weights, save_weights
 WEIGHTS = {"torso/0": np.arange(12, dtype=np.float32).reshape(2, 3, 2), "heads": np.ones((2, 4), np.float32)}
 
 
-def test_weights_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_weights_round_trip(tmp_path: Path) -> None:
     held = load_weights(save_weights(tmp_path / "weights.npz", WEIGHTS), WEIGHTS)
     assert set(held) == set(WEIGHTS)
     for name, value in WEIGHTS.items():
@@ -32,13 +32,13 @@ def test_weights_are_read_as_they_were_written(tmp_path: Path) -> None:
         ({"more": np.ones(1, np.float32)}, "it has 'more', the run has not"),
     ],
 )
-def test_weights_of_another_run_are_refused(tmp_path: Path, changed: dict[str, np.ndarray], message: str) -> None:
+def test_weights_of_another_run_are_rejected(tmp_path: Path, changed: dict[str, np.ndarray], message: str) -> None:
     path = save_weights(tmp_path / "weights.npz", WEIGHTS | changed)
     with pytest.raises(InputError, match=message):
         load_weights(path, WEIGHTS)
 
 
-def test_missing_weights_are_named(tmp_path: Path) -> None:
+def test_missing_weights_file_is_reported(tmp_path: Path) -> None:
     path = save_weights(tmp_path / "weights.npz", {"heads": WEIGHTS["heads"]})
     with pytest.raises(InputError, match="it has no torso/0"):
         load_weights(path, WEIGHTS)
@@ -46,7 +46,7 @@ def test_missing_weights_are_named(tmp_path: Path) -> None:
         load_weights(tmp_path / "other.npz", WEIGHTS)
 
 
-def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_flipped_bit_is_detected_or_harmless(tmp_path: Path, rng: np.random.Generator) -> None:
     path = save_weights(tmp_path / "weights.npz", WEIGHTS)
     whole = path.read_bytes()
     refused = 0
@@ -65,8 +65,8 @@ def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path, rng: np.random
 
 
 @pytest.mark.parametrize("declared", [(1_000_000_000,), (2, 4)])
-def test_a_small_file_cannot_take_much_memory(tmp_path: Path, declared: tuple[int, ...]) -> None:
-    """The array is 4 GB of zeros, which are 4 MB when compressed; its header says so, or lies."""
+def test_small_file_cannot_exhaust_memory(tmp_path: Path, declared: tuple[int, ...]) -> None:
+    """The file holds 4 GB of zeros, compressed to 4 MB. Its header states that size or a false one."""
     path = tmp_path / "weights.npz"
     with (
         zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file,

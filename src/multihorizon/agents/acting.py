@@ -1,4 +1,4 @@
-"""From the heads' values Q [H A] to an action."""
+"""Chooses an action from the heads' values Q [H A]."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -28,7 +28,13 @@ class Acting(Enum):
 
 
 class Consistency(Enum):
-    """What an agent does about plans that it will not keep, under a discount that is not exponential."""
+    """How an agent handles plans that its later self would not keep, under a discount that is not exponential.
+
+    Attributes:
+        NAIVE: Plans again at each step, with the same weights (the paper).
+        PRECOMMITTED: Keeps its first plan. At time t of an episode, head i has the weight wᵢ γᵢ^t.
+        SOPHISTICATED: Plays a best response to its own later selves. Heads bootstrap by the acting policy.
+    """
 
     NAIVE = "plans again at each step, by the same weights (the paper)"
     PRECOMMITTED = "keeps to its first plan: t after the episode's start, a head weighs wᵢ γᵢ^t"
@@ -36,7 +42,7 @@ class Consistency(Enum):
 
 
 def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarray, " H"]:
-    """Returns the weight of each head in the values that choose (for SAMPLED_HEAD: its probability)."""
+    """Returns the weight of each head in the acting value; for SAMPLED_HEAD, the probability of each head."""
     if acting is Acting.WEIGHTED:
         return horizons.weights.copy()
     if acting is Acting.SAMPLED_HEAD:
@@ -53,16 +59,18 @@ def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarr
     return np.eye(len(horizons))[nearest]
 
 
-FADED = -1e30  # in place of log 0: e^{-1e30 t} is 1 at t = 0 and 0 later
+FADED = -1e30  # replaces log 0, since 0 · log 0 is NaN: e^{-1e30 t} is 1 at t = 0 and 0 later
 
 
 def weights_after(elapsed: Any, weights: Float[np.ndarray, " H"], gammas: Float[np.ndarray, " H"]) -> Any:
-    """Returns wᵢ γᵢ^t relative to the largest γ that has a weight, so that it does not underflow.
+    """Returns the weights wᵢ (γᵢ / γ_max)^t of a precommitted agent.
+
+    γ_max is the largest γ with a nonzero weight. Dividing by it prevents underflow and does not change the best action.
 
     Args:
         elapsed: The time t since the start of the episode, as numbers or as an array on the device [...].
-        weights: The weights at t = 0.
-        gammas: The discount factors.
+        weights: The weights at t = 0 [H].
+        gammas: The discount factors [H].
 
     Returns:
         The weights of the heads [... H], on the device if `elapsed` is there.
@@ -77,7 +85,7 @@ def weights_after(elapsed: Any, weights: Float[np.ndarray, " H"], gammas: Float[
 
 
 def check_consistency(consistency: Consistency, acting: Acting | float, horizons: Horizons) -> None:
-    """Raises an error where a rule has no meaning for the values that an agent acts by."""
+    """Raises an error if a consistency rule is undefined for the acting rule or the weights."""
     if consistency is Consistency.NAIVE:
         return
     name = consistency.name.lower()
@@ -104,7 +112,7 @@ class Epsilon:
 
     Args:
         final: The probability at the end of the decay, in [0, 1].
-        decay_steps: The steps over which it falls.
+        decay_steps: The number of steps of the decay.
         evaluation: The probability in evaluation, in [0, 1].
     """
 
@@ -122,8 +130,11 @@ class Epsilon:
         """Returns ε at a step of the run.
 
         Args:
-            step: The step. A JAX array gives an array; a number gives a number, without a call to the device.
-            warm_up_steps: The steps before learning starts.
+            step: The step: a JAX array, or a number to compute on the host.
+            warm_up_steps: The number of steps before learning starts.
+
+        Returns:
+            The probability of a random action, of the same kind as `step`.
         """
         clip = jnp.clip if isinstance(step, jax.Array) else np.clip
         done = clip((step - warm_up_steps) / max(self.decay_steps, 1), 0.0, 1.0)
@@ -137,7 +148,19 @@ def choose(
     epsilon: Float[Array, ""],
     sampled_head: bool = False,
 ) -> Int[Array, ""]:
-    """ε-greedy by the weighted values, or by one head drawn by its weight."""
+    """Returns an ε-greedy action.
+
+    Args:
+        key: A random key.
+        values: The heads' values [H A].
+        weights: The weights of the heads [H].
+        epsilon: The probability of a random action.
+        sampled_head: Whether to act by one head, drawn with probability proportional to its weight, rather than by
+            the weighted sum.
+
+    Returns:
+        The index of the action.
+    """
     explore_key, action_key, head_key = jax.random.split(key, 3)
     if sampled_head:
         weights = jax.nn.one_hot(jax.random.categorical(head_key, jnp.log(weights)), weights.shape[0])

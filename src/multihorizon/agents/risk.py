@@ -1,10 +1,10 @@
 """Acting by the risk of the return rather than by its mean, for agents whose heads learn distributions.
 
-An agent acts by the weighted value Σ wᵢ Qᵢ. With C51 heads each Qᵢ is the mean of a distribution, that of the return
-Zᵢ discounted by γᵢ. What is risked is the weighted return Σ wᵢ Zᵢ. Its distribution depends on how the Zᵢ depend on one
-another, which heads do not learn. Here they are taken to be *comonotone*: all high together or all low together, as
-returns of one episode with different discounts nearly are. Then quantile functions add up: F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u), and
-so do CVaRs.
+An agent acts by the weighted value Σ wᵢ Qᵢ. With C51 heads, each Qᵢ is the mean of the learned distribution of Zᵢ, the
+return discounted by γᵢ. Risk is measured on the weighted return Σ wᵢ Zᵢ. Its distribution depends on the joint
+distribution of the Zᵢ, which the heads do not learn. This module assumes that the Zᵢ are *comonotone*: all high
+together or all low together. Returns of one episode with different discounts nearly are. Then quantile functions add
+up: F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u), and so do CVaRs.
 """
 
 from dataclasses import dataclass
@@ -18,19 +18,18 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical
 from multihorizon.errors import InputError
 
-ROUNDING = 1e-5  # of a sum of probabilities in float32; also of scores that count as equal, relative to the support
+ROUNDING = 1e-5  # float32 tolerance for sums of probabilities, and for equal scores relative to the support
 
 
 @dataclass(frozen=True)
 class CVaR:
     """Acts by the mean of the worst outcomes: the conditional value at risk of the weighted return.
 
-    The score of an action is Σ wᵢ CVaR(Zᵢ), the mean of the worst `level` of the weighted return where the heads'
-    returns are comonotone. Comonotone returns are the riskiest: however the heads' returns depend on one another, the
-    true CVaR of the weighted return is at least the score.
+    The score of an action is Σ wᵢ CVaR(Zᵢ). It is the mean of the worst `level` of the weighted return if the heads'
+    returns are comonotone. Otherwise it is a lower bound, since comonotone returns are the riskiest.
 
     Args:
-        level: The share of outcomes that counts, in (0, 1]. With 1, the agent acts by the mean, as without risk.
+        level: The share of outcomes that counts, in (0, 1]. With 1, the agent acts by the mean.
     """
 
     level: float
@@ -42,9 +41,18 @@ class CVaR:
     def scores(
         self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
     ) -> Float[Array, " A"]:
-        """Returns Σ wᵢ CVaR(Zᵢ) of each action."""
+        """Returns the score Σ wᵢ CVaR(Zᵢ) of each action.
+
+        Args:
+            probabilities: The learned distributions [H A Z].
+            support: The atoms of the distributions [Z], in increasing order.
+            weights: The weights of the heads [H].
+
+        Returns:
+            The scores [A].
+        """
         below = jnp.cumsum(probabilities, axis=-1) - probabilities
-        counted = jnp.clip(self.level - below, 0, probabilities)  # of each atom, as much as lies in the worst `level`
+        counted = jnp.clip(self.level - below, 0, probabilities)  # the part of each atom that lies in the worst `level`
         return weights @ (counted @ support / counted.sum(axis=-1))
 
 
@@ -52,12 +60,12 @@ class CVaR:
 class Quantile:
     """Acts by a quantile of the weighted return, such as its median.
 
-    The score of an action is Σ wᵢ Fᵢ⁻¹(level), the quantile of the weighted return where the heads' returns are
-    comonotone. Each Fᵢ⁻¹(level) is the smallest atom with a cumulative probability of at least `level`, so actions are
-    often equal; among equal ones the agent takes the one with the largest mean.
+    The agent compares actions by Σ wᵢ Fᵢ⁻¹(level), the quantile of the weighted return if the heads' returns are
+    comonotone. Each Fᵢ⁻¹(level) is the smallest atom with a cumulative probability of at least `level`, so ties are
+    common. Among tied actions, the agent takes the one with the largest mean.
 
     Args:
-        level: The cumulative probability, in (0, 1). With 0.5, the median.
+        level: The cumulative probability, in (0, 1); 0.5 is the median.
     """
 
     level: float
@@ -69,14 +77,32 @@ class Quantile:
     def quantiles(
         self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
     ) -> Float[Array, " A"]:
-        """Returns Σ wᵢ Fᵢ⁻¹(level) of each action."""
+        """Returns the quantile Σ wᵢ Fᵢ⁻¹(level) of each action.
+
+        Args:
+            probabilities: The learned distributions [H A Z].
+            support: The atoms of the distributions [Z], in increasing order.
+            weights: The weights of the heads [H].
+
+        Returns:
+            The quantiles [A].
+        """
         below = jnp.sum(jnp.cumsum(probabilities, axis=-1) < self.level - ROUNDING, axis=-1)
         return weights @ support[jnp.minimum(below, len(support) - 1)]
 
     def scores(
         self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
     ) -> Float[Array, " A"]:
-        """Returns the mean of each action whose quantile is the largest, and -∞ for the others."""
+        """Returns the mean of each action whose quantile is the largest, and -∞ for the others.
+
+        Args:
+            probabilities: The learned distributions [H A Z].
+            support: The atoms of the distributions [Z], in increasing order.
+            weights: The weights of the heads [H].
+
+        Returns:
+            The scores [A].
+        """
         quantiles = self.quantiles(probabilities, support, weights)
         is_best = quantiles >= quantiles.max() - ROUNDING * jnp.abs(weights).sum() * jnp.abs(support).max()
         return jnp.where(is_best, weights @ (probabilities @ support), -jnp.inf)

@@ -1,4 +1,4 @@
-"""Options by which a trained agent acts differently: another discount, another rule for risk."""
+"""Command-line options that change how a trained agent acts: its discount and its measure of risk."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -17,13 +17,13 @@ RISKS = ("cvar", "quantile")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options = parser.add_argument_group("time preference and risk")
     options.add_argument("--discount", metavar="NAME", help="discount to act by, see below (default: the run's)")
-    prior = "or the hazard prior that implies it, as in exponential:0.05; more than one: an equal mixture"
+    prior = "hazard prior that implies the discount, as in exponential:0.05; repeat for an equal mixture"
     options.add_argument("--prior", metavar="NAME", action="append", help=prior)
-    fitted = "with --discount or --prior, fit it over t = 0..T (default: 1000); give the length of an episode"
+    fitted = "with --discount or --prior, last step of the fit; use the length of an episode (default: 1000)"
     options.add_argument("--t-max", type=int, metavar="T", help=fitted)
-    how = "with --discount or --prior, which weights are best (default: minimax)"
+    how = "with --discount or --prior, criterion for the best weights (default: minimax)"
     options.add_argument("--fit", metavar="|".join(FITS), help=how)
-    most = "with --discount or --prior, largest error that is accepted, as a share of d(0) (default: 0.05)"
+    most = "with --discount or --prior, largest accepted error, as a share of d(0) (default: 0.05)"
     options.add_argument("--tolerance", type=float, metavar="E", help=most)
     risk = "act by the mean of the worst returns, as in cvar:0.25, or by a quantile, as in quantile:0.5"
     options.add_argument("--risk", metavar="RULE", help=risk)
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def changed(policy: "Policy", options: argparse.Namespace) -> "Policy":
-    """Returns the policy as the options want it to act."""
+    """Returns the policy with the discount and the measure of risk that the options give."""
     from multihorizon.discounting import FitMethod
 
     if options.risk is not None:
@@ -52,7 +52,7 @@ def changed(policy: "Policy", options: argparse.Namespace) -> "Policy":
 
 
 def risk(text: str) -> "Risk":
-    """A measure of risk by its name and level, as in cvar:0.25."""
+    """Returns a measure of risk from its name and level, as in cvar:0.25."""
     from multihorizon.agents.risk import CVaR, Quantile
 
     name, _, level = text.partition(":")
@@ -67,13 +67,13 @@ def risk(text: str) -> "Risk":
 
 
 def described(policy: "Policy") -> list[str]:
-    """Says how the policy acts, where options changed it: the discount that it reaches, its error, and the risk."""
+    """Returns lines that state the changed discount, its error, and the measure of risk; none if unchanged."""
     lines = [f"acts by {policy.reweighting}"] if policy.reweighting else []
     return lines + ([f"takes the action with the best {policy.risk} of the return"] if policy.risk else [])
 
 
 def as_json(policy: "Policy") -> dict[str, object]:
-    """Returns the same for machines."""
+    """Returns the changes that `described` states, as JSON."""
     found: dict[str, object] = {}
     if policy.reweighting:
         fit = policy.reweighting

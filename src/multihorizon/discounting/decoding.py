@@ -1,8 +1,8 @@
-"""From the values of many horizons to the rewards behind them: when reward is expected.
+"""Decodes when reward is expected from the values of many horizons.
 
-Q_γ = Σ_t γ^t r(t) is a discrete Laplace transform of the expected rewards r(t). Its inverse is ill-posed: few heads
-with errors determine r(t) only coarsely, and the more coarsely the further ahead. So rewards are found for bins of time
-that grow with distance, by regularised least squares, together with the resolution of each bin.
+Q_γ = Σ_t γ^t r(t) is a discrete Laplace transform of the expected rewards r(t). Its inverse is ill-posed: a few heads
+with errors determine r(t) only coarsely, and later rewards more coarsely than early ones. Therefore rewards are
+estimated in bins of time that grow with distance, by regularised least squares, with the resolution of each bin.
 """
 
 import math
@@ -18,10 +18,10 @@ from multihorizon.discounting.horizons import discount_factors
 from multihorizon.errors import InputError, at_least, positive
 
 MOST_BINS = 40
-PER_DECADE = 8  # bins
-LONGEST = 3.0  # effective horizons that are decoded by default
-FURTHEST = 1_000_000  # steps
-CENTRAL = (0.1, 0.9)  # of an averaging kernel
+PER_DECADE = 8  # bins for each factor of ten in time
+LONGEST = 3.0  # default length of a timeline, in effective horizons
+FURTHEST = 1_000_000  # most steps of a timeline
+CENTRAL = (0.1, 0.9)  # quantiles of a squared averaging kernel that bound the resolution
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +32,9 @@ class RewardTimeline:
         starts: The first step of each bin [bins].
         ends: The step after the last one of each bin [bins].
         rewards: The expected reward in each bin, summed over its steps [*B bins].
-        earliest: With `latest`, the resolution [bins]: between these times lies the central 80% of the bin's squared
-            averaging kernel, which says to rewards at which times the estimate responds.
-        latest: See `earliest`.
+        earliest: The start of the bin's resolution [bins]. The estimate of a bin responds mostly to rewards between
+            `earliest` and `latest`, which contain the central 80% of its squared averaging kernel.
+        latest: The end of the bin's resolution [bins].
         max_errors: The largest difference between the given Q-values and those of the timeline [*B].
     """
 
@@ -46,7 +46,16 @@ class RewardTimeline:
     max_errors: Float[np.ndarray, "*B"]
 
     def value(self, discount: Discount) -> Float[np.ndarray, "*B"]:
-        """Returns the value of the rewards by any discount, the reward of a bin spread evenly over its steps."""
+        """Returns the value Σ_t d(t) r(t) of the timeline under any discount.
+
+        The reward of a bin is spread evenly over its steps.
+
+        Args:
+            discount: The discount d(t).
+
+        Returns:
+            The values [*B].
+        """
         return np.asarray(self.rewards @ _binned(np.asarray(discount(np.arange(self.ends[-1]))), self.starts))
 
     def __str__(self) -> str:
@@ -65,26 +74,26 @@ def decode_rewards(
     noise: float = 0.03,
     signed: bool = False,
 ) -> RewardTimeline:
-    """Finds the expected rewards over future time that explain the Q-values of several horizons.
+    """Estimates the expected rewards over future time from the Q-values of several horizons.
 
-    The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin. Therefore
-    the Q-values are reproduced up to ‖A x - Q‖ ≤ noise · ‖r‖ if rewards r that are constant within bins explain them.
+    The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin. If rewards
+    r that are constant within bins explain the Q-values, then ‖A x - Q‖ ≤ noise · ‖r‖.
 
-    All heads must value the same policy. The heads of an agent that bootstraps by `Bootstrap.ACTING` do; by the paper's
-    `Bootstrap.OWN` each head values its own best policy, and the timeline mixes them.
+    All heads must value the same policy, as those of an agent with `Bootstrap.ACTING` do. With the paper's
+    `Bootstrap.OWN`, each head values its own best policy, and the timeline mixes them.
 
     Args:
-        q_values: The value of one action by each head [*B H].
+        q_values: Each head's value of one action [*B H].
         gammas: The discount factors of the heads [H], three or more different ones.
         t_max: The last step of the timeline; by default three times the longest effective horizon 1 / (1 - γ).
-        noise: The size of errors in Q, relative to the rewards to be found. More noise gives a smoother timeline.
+        noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
         signed: Whether rewards may be negative.
 
     Returns:
         Rewards in bins of time, eight per decade, with their resolution.
 
     Raises:
-        InputError: If the shapes do not match, a value is not finite, or there are fewer than three different γ's.
+        InputError: The shapes do not match, a value is not finite, or there are fewer than three different γ's.
     """
     factors = discount_factors(gammas)
     values = np.asarray(q_values, float)
@@ -100,7 +109,7 @@ def decode_rewards(
     starts, ends = edges[:-1], edges[1:]
     terms = np.stack([_binned(gamma ** np.arange(steps + 1), starts) for gamma in factors])  # [H bins]
     regularised = np.vstack([terms, penalty * np.eye(len(starts))])
-    inverse = np.linalg.pinv(regularised)[:, : len(factors)]  # [bins H]: of signed rewards
+    inverse = np.linalg.pinv(regularised)[:, : len(factors)]  # [bins H]; maps Q-values to signed rewards
     flat = values.reshape(-1, len(factors))
     if signed:
         rewards = flat @ inverse.T
@@ -114,13 +123,13 @@ def decode_rewards(
 
 
 def longest_time(gammas: Float[np.ndarray, " H"]) -> int:
-    """Returns three times the longest effective horizon, of the heads with γ < 1."""
+    """Returns three times the longest effective horizon 1 / (1 - γ) of the heads with γ < 1."""
     slowest = float(gammas[gammas < 1].max())
     return int(min(max(math.ceil(LONGEST / (1 - slowest)), 2), FURTHEST))
 
 
 def bin_edges(t_max: int) -> Int[np.ndarray, " edges"]:
-    """Returns the edges of bins that cover 0..t_max: whole steps, and single ones where a bin would be shorter."""
+    """Returns the edges of bins that cover 0..t_max. They are whole numbers, so that no bin is shorter than a step."""
     count = min(MOST_BINS, math.ceil(PER_DECADE * math.log10(t_max + 1)) + 1)
     spaced = np.geomspace(1, t_max + 1, count)
     return np.unique(np.concatenate([[0], np.round(spaced).astype(int)]))
@@ -136,7 +145,7 @@ def _central_times(
 ) -> tuple[Float[np.ndarray, " bins"], Float[np.ndarray, " bins"]]:
     """Returns the times between which the central 80% of each squared averaging kernel lies.
 
-    Row i of `kernels` holds how far the estimate of bin i responds to a reward in each bin.
+    Row i of `kernels` holds the response of the estimate of bin i to a unit reward in each bin.
     """
     shares = np.cumsum(kernels**2, axis=1)
     shares /= shares[:, -1:]

@@ -1,7 +1,7 @@
 """Dilemmas: small deterministic worlds in which a plan that is best today need not be best tomorrow.
 
 Their rewards are chosen for the hyperbolic discount 1 / (1 + t), `DISCOUNT`. Under it, naive, precommitted and
-sophisticated agents do different things in all of them but the control.
+sophisticated agents behave differently in every dilemma except the control.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from multihorizon.envs.finite import FiniteWorld
 
 DISCOUNT = hyperbolic(1.0)
-OVER = -1  # in place of a next state
+OVER = -1  # the next state of a move that ends the episode
 Move = tuple[float, int]  # a reward, and the state that follows it
 
 
@@ -28,11 +28,11 @@ class Dilemma:
     """A deterministic world that starts in state 0.
 
     Attributes:
-        name: The environment is `dilemma/NAME`.
-        about: What happens in it.
-        choices: Names of the actions.
-        moves: The reward and the next state of each action, by state; a state without a choice has a single move.
-        most_steps: Length at which an episode is truncated; 0: never.
+        name: The name. The environment is called `dilemma/NAME`.
+        about: A one-line description.
+        choices: The names of the actions.
+        moves: The reward and the next state of each action, by state. A state without a choice has a single move.
+        most_steps: The number of steps after which an episode is truncated; 0 for no limit.
     """
 
     name: str
@@ -42,12 +42,28 @@ class Dilemma:
     most_steps: int = 0
 
     def move(self, state: int, action: int) -> Move:
-        """Returns the reward of an action, and the next state or OVER."""
+        """Returns the outcome of an action.
+
+        Args:
+            state: The state.
+            action: The action.
+
+        Returns:
+            The reward, and the next state or `OVER`.
+        """
         moves = self.moves[state]
         return moves[action] if len(moves) > 1 else moves[0]
 
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
-        """Returns the world as a finite MDP. The truncation is no part of it."""
+        """Returns the world as a finite MDP, without the limit on the number of steps.
+
+        Args:
+            hazard: A prior over the hazard of each step; none by default.
+            discount: The discount of the MDP; none by default.
+
+        Returns:
+            The MDP. State 0 is the start.
+        """
         states, actions = len(self.moves), len(self.choices)
         transitions, rewards = np.zeros((states, actions, states)), np.zeros((states, actions))
         for state, action in product(range(states), range(actions)):
@@ -57,21 +73,22 @@ class Dilemma:
         return HazardousMDP(transitions, rewards, hazard, discount)
 
     def environment(self) -> "FiniteWorld":
-        """Returns the world for agents; the observation is the state, one-hot."""
-        from multihorizon.envs.finite import FiniteWorld  # JAX, which the mathematics does without
+        """Returns the world as an environment. The observation is the one-hot state."""
+        from multihorizon.envs.finite import FiniteWorld  # imports JAX, which `mdp` does not need
 
         return FiniteWorld(self.mdp(), np.zeros(1, dtype=int), (len(self.moves),), self.most_steps)
 
 
 def _walk(first: int, steps: int, pays: float) -> tuple[tuple[Move, ...], ...]:
-    """Returns states `first`, ..., each with one move; the last is reached after `steps` - 1 of them, and pays."""
+    """Returns the moves of `steps` states from `first` on, each with one move; the last one pays and ends."""
     return (*(((0.0, first + i + 1),) for i in range(steps - 1)), ((pays, OVER),))
 
 
 def temptation(name: str, about: str, small: float, large: float, bound: float) -> Dilemma:
-    """Returns a world of two roads. The open road passes the small reward at t = 4; the large one comes at t = 8.
+    """Returns a world with two roads.
 
-    The bound road has no temptation, and pays `bound` at t = 8.
+    The open road offers the small reward at t = 4 and the large one at t = 8. Taking the small one ends the episode.
+    The bound road offers only `bound`, at t = 8.
     """
     past, tied = 5, 9  # the first states after the temptation, and on the bound road
     moves = (
@@ -85,14 +102,14 @@ def temptation(name: str, about: str, small: float, large: float, bound: float) 
 
 
 def chore(costs: Sequence[float]) -> Dilemma:
-    """Returns a world with a chore that must be done on one of the days, and costs more each day."""
+    """Returns a world with a chore that must be done once. `costs` holds its cost on each day."""
     last = len(costs) - 1
     moves = tuple(((-cost, OVER), (0.0, day + 1)) if day < last else ((-cost, OVER),) for day, cost in enumerate(costs))
     return Dilemma("chore", "A chore costs more each day, and must be done on the last.", ("do it", "wait"), moves)
 
 
 def crossroads(near: float, near_steps: int, far: float, far_steps: int, most_steps: int = 60) -> Dilemma:
-    """Returns a world with two ways, of which each pays at its end, and a place to wait in for as long as one likes."""
+    """Returns a world with a near and a far reward, at the ends of two ways, and a crossroads where one can wait."""
     there = 1 + near_steps
     moves = (
         ((0.0, 1), (0.0, there), (0.0, 0)),

@@ -1,8 +1,8 @@
-"""Shortcut: a grid world in which the shortest way is dangerous, the next one slow, and the longest neither.
+"""Shortcut: a grid world in which the shortest way is dangerous, the second slow, and the longest safe and dry.
 
-Each step reports how long it lasts and how likely it is to be survived. An agent that ignores survival takes the
-dangerous way; one that ignores durations prefers mud to the dry way, which has more steps and takes less time. Which
-way is best depends on the discount: an impatient agent takes the risk. The exact solver says so in the tests.
+Each step reports its duration and its survival probability. An agent that ignores survival takes the dangerous way. An
+agent that ignores durations prefers mud to the dry way, which has more steps and takes less time. The best way depends
+on the discount: an impatient agent takes the risk. The tests confirm this with the exact solver.
 """
 
 from dataclasses import dataclass
@@ -35,17 +35,17 @@ S!!!!!G
 class Shortcut:
     """A map with danger and mud.
 
-    S are starts, all alike. G pays 1 and ends the episode. ! is dangerous ground, ~ is mud, . is open ground, and # are
-    walls, which cannot be entered. The four actions move up, down, left and right.
+    S is a start; with several, each is equally likely. G pays 1 and ends the episode. ! is dangerous ground, ~ is mud,
+    . is open ground, and # is a wall. The four actions move up, down, left and right.
 
     Args:
         field: The map.
         survival: The probability of surviving a step onto dangerous ground, in (0, 1].
-        mud_duration: The time that a step into mud takes; other steps take 1.
-        most_steps: Steps after which an episode is cut off.
+        mud_duration: The duration of a step into mud; other steps last 1.
+        most_steps: The number of steps after which an episode is truncated.
 
     Raises:
-        InputError: The map has other signs, no start or no goal, or a number is out of range.
+        InputError: The map has other characters, no start or no goal, or a number is out of range.
     """
 
     field: str = THREE_WAYS
@@ -65,19 +65,30 @@ class Shortcut:
 
     @property
     def rows(self) -> list[str]:
+        """The lines of the map, padded with walls to the same length."""
         lines = self.field.strip("\n").split("\n")
         return [line.ljust(max(map(len, lines)), "#") for line in lines]
 
     @property
     def shape(self) -> tuple[int, int]:
+        """The height and the width of the map."""
         return len(self.rows), len(self.rows[0])
 
     @property
     def starts(self) -> Int[np.ndarray, " n"]:
+        """The states in which an episode may start."""
         return np.flatnonzero(np.array(list("".join(self.rows))) == "S")
 
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
-        """Returns the MDP. States are cells, by row; a move into a wall stays where it is."""
+        """Returns the map as an MDP. States are cells, row by row. A move into a wall has no effect.
+
+        Args:
+            hazard: A prior over the hazard of each step; none by default.
+            discount: The discount of the MDP; none by default.
+
+        Returns:
+            The MDP, with the duration and the survival of each step.
+        """
         height, width = self.shape
         cells = "".join(self.rows)
         rewards = np.zeros((len(cells), len(MOVES)))
@@ -100,13 +111,13 @@ class Shortcut:
         return HazardousMDP(transitions, rewards, hazard, discount, durations, survivals)
 
     def environment(self) -> "FiniteWorld":
-        """Returns the environment, whose steps report durations and survivals. `Lethal` makes the danger real."""
-        from multihorizon.envs.finite import FiniteWorld  # JAX, which the mathematics does without
+        """Returns the environment. Its steps report duration and survival. `Lethal` turns survival into deaths."""
+        from multihorizon.envs.finite import FiniteWorld  # imports JAX, which `mdp` does not need
 
         return FiniteWorld(self.mdp(), self.starts, (*self.shape, 1), self.most_steps, self.backdrop())
 
     def backdrop(self) -> UInt8[np.ndarray, "h w 3"]:
-        """Returns a colour for each cell: walls green, ground pale, danger red, mud brown, the goal yellow."""
+        """Returns the colour of each cell [h w 3]: walls green, ground pale, danger red, mud brown, the goal yellow."""
         colours = {"#": (46, 92, 60), "!": (205, 80, 60), "~": (120, 88, 60), "G": (240, 190, 40)}
         ground = (236, 228, 205)
         return np.array([[colours.get(cell, ground) for cell in row] for row in self.rows], np.uint8)

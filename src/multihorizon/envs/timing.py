@@ -1,7 +1,7 @@
-"""What an environment may say about each of its steps: how long it lasts, and how likely it is to be survived.
+"""Timing: the duration and the survival probability of each step, which an environment may report.
 
-Heads learn γ^{dt} e^{-λ}, where dt is the duration of a step and e^{-λ} its survival. Most environments say neither;
-then nothing is stored or computed for it. Which of the two they say is known before training, as `TimingFields`.
+Heads discount a step by γ^{dt} e^{-λ}, where dt is its duration and e^{-λ} its survival. Most environments report
+neither, and then nothing is stored or computed for them. `TimingFields` states before training which are reported.
 """
 
 import math
@@ -12,22 +12,34 @@ from multihorizon.errors import InputError, one_of
 
 
 class TimingFields(NamedTuple):
-    """Which fields of `Timing` the steps of an environment have: the same at every step."""
+    """The fields of `Timing` that an environment reports. They are the same at every step.
+
+    Attributes:
+        duration: Whether steps report a duration.
+        survival: Whether steps report a survival probability.
+    """
 
     duration: bool = False
     survival: bool = False
 
     def fill(self, make: Callable[[], Any]) -> "Timing":
-        """Returns a timing with a new value in each of these fields, in order."""
+        """Returns a timing with a value in each reported field.
+
+        Args:
+            make: Makes one value. It is called once for each reported field, in order.
+
+        Returns:
+            The timing, with None in the other fields.
+        """
         return Timing(*(make() if field else None for field in self))
 
 
 class Timing(NamedTuple):
-    """The timing of one step, or of many; None where an environment says nothing, which means 1.
+    """The timing of one or more steps. A field is None if the environment does not report it, which means 1.
 
     Attributes:
-        duration: Units of time that a step lasts, positive and finite.
-        survival: The probability e^{-λ(s, a)} with which a step is survived, in (0, 1].
+        duration: The duration of a step, positive and finite.
+        survival: The probability e^{-λ(s, a)} of surviving a step, in (0, 1].
     """
 
     duration: Any = None
@@ -35,18 +47,19 @@ class Timing(NamedTuple):
 
     @property
     def fields(self) -> TimingFields:
+        """The fields that are not None."""
         return TimingFields(*(field is not None for field in self))
 
 
 def check_timing(duration: float = 1.0, survival: float = 1.0) -> None:
-    """Raises `InputError` for a timing that no step can have."""
+    """Raises `InputError` for a duration or a survival that is out of range."""
     if not (duration > 0 and math.isfinite(duration)):
         raise InputError(f"the environment gave a duration of {duration:g}; a duration must be positive and finite")
     if not 0 < survival <= 1:
         raise InputError(f"the environment gave a survival of {survival:g}; it is a probability and must lie in (0, 1]")
 
 
-METADATA = "timing"  # of a Gymnasium environment: the fields that `info` has at every step
+METADATA = "timing"  # key in the metadata of a Gymnasium environment: the fields that `info` has at every step
 
 
 def declared_timing(metadata: Mapping[str, Any] | None) -> TimingFields:

@@ -1,4 +1,4 @@
-"""Naive, precommitted and sophisticated agents in the dilemmas, beside the exact solution of each rule."""
+"""Compares naive, precommitted and sophisticated agents in the dilemmas with the exact solution of each rule."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from multihorizon.training.worlds import world
 
 HORIZONS = minimax_grid(DISCOUNT, heads=4, gamma_max=0.97, t_max=40)
 SEEDS, STEPS, ENVIRONMENTS = 10, 20_000, 4
-LONGEST = 60  # steps after which an agent that still waits is said to wait for ever
+LONGEST = 60  # an agent that still waits after so many steps counts as waiting for ever
 
 LIMITS: dict[Consistency, Callable[[HazardousMDP, Horizons], Behaviour]] = {
     Consistency.NAIVE: naive_by_heads,
@@ -42,15 +42,15 @@ LIMITS: dict[Consistency, Callable[[HazardousMDP, Horizons], Behaviour]] = {
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What an agent believes and does from the start of a world.
+    """The values and the behaviour of an agent from the start of a world.
 
     Attributes:
         values: The heads' values [H states A].
-        path: The states that it visits.
-        actions: What it does in each of them.
-        believed: Its weighted value of the start, Σ wᵢ Q_γᵢ.
-        earned: Its rewards, discounted by Σ wᵢ γᵢ^t from the start.
-        undiscounted: The sum of its rewards.
+        path: The visited states [T].
+        actions: The action in each visited state [T].
+        believed: The agent's weighted value Σ wᵢ Q_γᵢ of its first action.
+        earned: The sum of rewards, discounted by Σ wᵢ γᵢ^t from the start.
+        undiscounted: The sum of rewards.
     """
 
     values: Float[np.ndarray, "H states A"]
@@ -79,7 +79,7 @@ def exact(dilemma: Dilemma, rule: Consistency, horizons: Horizons = HORIZONS) ->
 def walk(
     dilemma: Dilemma, horizons: Horizons, values: Float[np.ndarray, "H states A"], actions: Int[np.ndarray, "T states"]
 ) -> Outcome:
-    """Follows actions, of which the last row holds from then on, for at most LONGEST steps."""
+    """Follows actions by time and state for at most `LONGEST` steps. The last row holds for all later times."""
     state = 0
     path: list[int] = []
     taken: list[int] = []
@@ -97,17 +97,17 @@ def walk(
 
 
 def agent_for(rule: Consistency, name: str = "hyper-dqn", horizons: Horizons = HORIZONS) -> AgentConfig:
-    """Returns an agent with one-step returns, whose limit is exact."""
+    """Returns an agent with one-step returns, which `exact` solves."""
     return make_agent(name, horizons=horizons, consistency=rule, n_steps=1)
 
 
 def learn(dilemma: Dilemma, agent: AgentConfig, seeds: int = SEEDS, steps: int = STEPS) -> list[Outcome]:
-    """Trains seeds of an agent side by side, and returns what each does greedily."""
+    """Trains several seeds of an agent, and returns the greedy behaviour of each."""
     return list(snapshots(dilemma, agent, seeds, steps, 1))[-1]
 
 
 def snapshots(dilemma: Dilemma, agent: AgentConfig, seeds: int, steps: int, count: int) -> Iterator[list[Outcome]]:
-    """Trains as `learn` does, and yields what each seed does greedily, at `count` times during training."""
+    """Trains as `learn` does, and yields the greedy behaviour of each seed at `count` times during training."""
     environment, chosen = dilemma.environment(), world(f"dilemma/{next(iter(DILEMMAS))}")  # all have the same defaults
     schedule = Schedule(iterations=count, training_steps=steps // count, evaluation_steps=0)
     collector = DeviceCollector(chosen.adapt(agent), environment, chosen.torso, schedule, seeds, ENVIRONMENTS)
@@ -120,28 +120,28 @@ def snapshots(dilemma: Dilemma, agent: AgentConfig, seeds: int, steps: int, coun
 
 
 def head_values(learner: Learner, environment: FiniteWorld, parameters: Parameters) -> Float[np.ndarray, "H states A"]:
-    """Returns an agent's values of all states."""
+    """Returns the heads' values of all states [H states A]."""
     observations = jax.vmap(environment.observe)(jnp.arange(environment.mdp.states))
     return np.asarray(jax.vmap(learner.values, (None, 0), 1)(parameters, observations), float)
 
 
 def outcome(dilemma: Dilemma, learner: Learner, values: Float[np.ndarray, "H states A"]) -> Outcome:
-    """Returns what an agent with these values does greedily, by its own rule for the weights."""
+    """Returns the greedy behaviour of an agent with these values, by its own consistency rule."""
     weights = np.stack([np.asarray(learner.weights_after(jnp.asarray(t)), float) for t in range(LONGEST)])
     actions = np.einsum("th,hsa->tsa", weights, values).argmax(axis=-1)
     return walk(dilemma, learner.agent.horizons, values, actions)
 
 
 def error_on_path(found: Outcome, truth: Outcome) -> float:
-    """Returns the largest error of the heads' values of the states on the exact path, and of all actions there.
+    """Returns the largest error of the heads' values, relative to the largest exact value.
 
-    It is relative to the largest exact value.
+    The maximum is over all heads and actions, in the states on the exact path.
     """
     path = np.unique(truth.path)
     return float(np.abs(found.values - truth.values)[:, path].max() / np.abs(truth.values).max())
 
 
 def same_way(found: Outcome, truth: Outcome) -> bool:
-    """Returns whether an agent makes the choices of the exact solution, up to the time for which it waits."""
+    """Returns whether an agent visits the states of the exact solution in the same order. Waiting times may differ."""
     ways = [(list(dict.fromkeys(one.path.tolist())), len(one.path) < LONGEST) for one in (found, truth)]
     return ways[0] == ways[1]

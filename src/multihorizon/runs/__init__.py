@@ -1,4 +1,4 @@
-"""Runs on disk and policies in use: the folder of a run, training that is recorded, and what a trained agent does.
+"""Runs on disk and trained policies: the folder of a run, training with checkpoints and metrics, and evaluation.
 
 `folder`, `metrics` and `weights` read a run's files without JAX.
 """

@@ -1,8 +1,8 @@
-"""The state of a run on disk: whole or not there, with a checksum, in a format that cannot run code.
+"""Checkpoints: the training state on disk, written atomically, with a checksum, in a format that cannot run code.
 
-A checkpoint is a zip file, not compressed, of arrays in NumPy's .npy format, and has the checksum of all its bytes in
-its name. Arrays go between device and disk in pieces, so that a replay larger than the host's memory can be kept. Of a
-replay that is not full yet, only what is filled is written.
+A checkpoint is an uncompressed zip file of arrays in NumPy's .npy format. Its name holds the checksum of its bytes.
+Arrays are copied between device and disk in pieces, so that a replay buffer may be larger than the host's memory. Only
+the filled part of a replay buffer is written.
 """
 
 import json
@@ -28,36 +28,44 @@ from multihorizon.runs.folder import CONFIGURATION, DAMAGED
 
 PIECE_BYTES = 128 * 2**20
 KEPT = 2
-OF_ONE_ITERATION = (".tally", ".episodes")  # begun anew with the next, and not kept
-ABOUT = "run.json"  # the member of the file that says whose state it is
+OF_ONE_ITERATION = (".tally", ".episodes")  # not stored, because each iteration resets them
+ABOUT = "run.json"  # the member that holds the number of iterations and the settings of the run
 MOST_ABOUT_BYTES = 2**24
 UNREADABLE = (ValueError, TypeError, KeyError, EOFError, SyntaxError, NotImplementedError, RuntimeError)
 
 
 class OtherRunError(ValueError):
-    """A checkpoint of another iteration, or of a run with other settings."""
+    """Raised for a checkpoint of another iteration, or of a run with other settings."""
 
 
 class Checkpoints:
-    """The latest two checkpoints of one run.
+    """Writes and restores checkpoints of one run, and keeps the latest two.
 
     Args:
-        folder: Where they are.
-        shape: The shape of the replay.
-        with_replay: Whether a checkpoint holds the replay.
-        identity: The settings of the run, as JSON, that may not differ when it is resumed. A checkpoint holds them and
-            the number of its iterations.
+        folder: The folder of the checkpoints.
+        shape: The shape of the replay buffer.
+        with_replay: Whether a checkpoint holds the replay buffer.
+        identity: The settings of the run, as JSON, that must be the same when it is resumed. Each checkpoint stores
+            them with its number of iterations.
     """
 
     def __init__(self, folder: Path, shape: ReplayShape, with_replay: bool, identity: dict[str, Any]) -> None:
         self.folder, self.shape, self.with_replay, self.identity = folder, shape, with_replay, identity
 
     def paths(self) -> list[Path]:
-        """Newest first."""
+        """Returns the files of all checkpoints, newest first."""
         return sorted(self.folder.glob("iteration-*.npz"), reverse=True)
 
     def save(self, state: Any, iterations: int) -> None:
-        """Writes the state after so many iterations. A state whose replay is None is written without one."""
+        """Writes a checkpoint and removes all but the latest two.
+
+        Args:
+            state: The training state. If its replay is None, the checkpoint has no replay buffer.
+            iterations: The number of iterations that the state has completed.
+
+        Raises:
+            InputError: The file cannot be written, for example because the disk is full.
+        """
         unfinished = self.folder / f".iteration-{iterations:06d}"
         try:
             checksum = self._write(unfinished, state, iterations)
@@ -73,7 +81,18 @@ class Checkpoints:
             old.unlink()
 
     def restore(self, init: Callable[[], Any], warn: Callable[[str], None]) -> tuple[Any, int]:
-        """The newest state that is whole, and how many iterations it has behind it; else that of `init`, and 0."""
+        """Reads the newest intact checkpoint. Damaged ones are reported and renamed.
+
+        Args:
+            init: Makes the initial state, which is used if there is no checkpoint.
+            warn: Receives a message for each damaged checkpoint.
+
+        Returns:
+            The state, and the number of iterations that it has completed: 0 for the initial state.
+
+        Raises:
+            InputError: A checkpoint belongs to another run, cannot be read by this version, or all are damaged.
+        """
         for leftover in self.folder.glob(".iteration-*"):
             leftover.unlink()
         damaged = []
@@ -101,7 +120,7 @@ class Checkpoints:
                 ) from problem
             if damaged:
                 warn(f"using the previous checkpoint, {path.name}")
-            for bad in damaged:  # out of the way of those to come, which have lower numbers
+            for bad in damaged:  # the next checkpoints have lower numbers, and these would be taken for newer ones
                 bad.rename(bad.with_name(f"{DAMAGED}{bad.name}"))
             return state, iterations
         if damaged:
@@ -111,7 +130,7 @@ class Checkpoints:
         return init(), 0
 
     def _parts(self, state: Any, with_replay: bool) -> Iterator[tuple[str, Any]]:
-        """The arrays to keep, or their shapes, by name."""
+        """Yields the arrays to store, or their shapes, by name."""
         for path, leaf in jax.tree_util.tree_leaves_with_path(state):
             name = jax.tree_util.keystr(path)
             if not name.startswith(OF_ONE_ITERATION if with_replay else (*OF_ONE_ITERATION, ".replay")):
@@ -121,7 +140,7 @@ class Checkpoints:
         written = 0 if state.replay is None else int(np.asarray(state.replay.written).max())
         filled = min(written, self.shape.rows) * self.shape.streams
         with path.open("wb") as raw:
-            summed: Any = _Summed(raw)  # typeshed asks for more than zipfile does
+            summed: Any = _Summed(raw)  # Any: typeshed requires methods that zipfile does not call
             with zipfile.ZipFile(summed, "w", zipfile.ZIP_STORED, allowZip64=True) as file:
                 file.writestr(ABOUT, json.dumps({"iterations": iterations, "configuration": self.identity}))
                 for name, leaf in self._parts(state, self.with_replay):
@@ -133,7 +152,7 @@ class Checkpoints:
         return summed.checksum
 
     def _check_owner(self, file: zipfile.ZipFile, iterations: int) -> None:
-        """Raises an error where a checkpoint is of another iteration, or of a run with other settings."""
+        """Raises `OtherRunError` for a checkpoint of another iteration, or of a run with other settings."""
         if file.getinfo(ABOUT).file_size > MOST_ABOUT_BYTES:
             raise ValueError(f"{ABOUT} is too long")
         about = json.loads(file.read(ABOUT))
@@ -173,7 +192,7 @@ class Checkpoints:
 
 
 class _Summed:
-    """A file that is written from its start to its end, with the CRC-32 of what was."""
+    """A file that is written sequentially, and the CRC-32 of its content so far."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self.checksum = file, 0
@@ -186,7 +205,7 @@ class _Summed:
         self._file.flush()
 
 
-# Arrays [S rows ...], written as far as they are filled.
+# Arrays [S rows ...] of which only the filled rows are written.
 ARRAYS = ("frames", "actions", "rewards", "ends", "ages", "timing.duration", "timing.survival")
 BY_ROW = {f".replay.{name}" for name in ARRAYS}
 
@@ -196,7 +215,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _pieces(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[int, int, int]]:
-    """Parts (seed, start, stop) of an array [S L ...], none of them large."""
+    """Yields parts (seed, start, stop) of an array [S L ...], each of at most `PIECE_BYTES` if a row is."""
     length = shape[1] if len(shape) > 1 else 1
     size = max(1, PIECE_BYTES // max(1, itemsize * int(np.prod(shape[2:]))))
     for s in range(shape[0]):
@@ -242,7 +261,7 @@ def _read_array(stream: Any, like: jax.ShapeDtypeStruct, by_row: bool) -> Array:
             part = (1, stop - start, *shape[2:])
             piece = np.frombuffer(_read_bytes(stream, dtype.itemsize * int(np.prod(part))), dtype).reshape(part)
             array = _with_piece(array, jnp.asarray(piece), jnp.asarray(s), jnp.asarray(start))
-    if stream.read(1):  # at the end the checksum is compared
+    if stream.read(1):  # zipfile compares its checksum only when the end is reached
         raise EOFError("an array is longer than it says")
     return array
 

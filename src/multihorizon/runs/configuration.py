@@ -1,4 +1,4 @@
-"""All that fixes a run, as one value, and that value as JSON and back."""
+"""The configuration of a run: every setting that determines it, and its conversion to JSON and back."""
 
 import math
 import platform
@@ -25,7 +25,7 @@ from multihorizon.files import read_json
 from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.training.schedule import Schedule
 
-# Fields, of the configuration or its schedule, that may change when a run is resumed.
+# Fields of the configuration or its schedule that may change when a run is resumed.
 MAY_CHANGE = (
     "iterations",
     "evaluation_steps",
@@ -38,17 +38,33 @@ MAY_CHANGE = (
 
 @dataclass(frozen=True)
 class Configuration:
+    """Every setting of a run.
+
+    Attributes:
+        agent: The agent.
+        environment: The name of the environment.
+        torso: The network without its heads.
+        schedule: The number and the length of iterations.
+        seed: The first seed.
+        seeds: The number of seeds that train side by side.
+        environments: The number of environments for each seed.
+        evaluation_environments: The number of environments for each seed in evaluation.
+        checkpoint_minutes: The least time between two checkpoints; with 0, every iteration writes one.
+        checkpoint_replay: Whether checkpoints hold the replay buffer.
+        weights_every: The number of iterations between two weights files that are kept.
+    """
+
     agent: AgentConfig
     environment: str
     torso: ConvTorso | MlpTorso | OwnNetwork
     schedule: Schedule
-    seed: int  # of the first of `seeds` runs side by side
+    seed: int
     seeds: int
     environments: int
     evaluation_environments: int = 10
-    checkpoint_minutes: float = 10.0  # at the end of the first iteration after as many; 0: of every one
+    checkpoint_minutes: float = 10.0
     checkpoint_replay: bool = True
-    weights_every: int = 10  # iterations
+    weights_every: int = 10
 
     def __post_init__(self) -> None:
         at_least("seed", self.seed, 0, 2**31 - 1)
@@ -60,7 +76,7 @@ class Configuration:
 
 
 def plain(value: Any) -> Any:
-    """A configuration as JSON: dataclasses become objects that name their type, choices their names."""
+    """Returns a configuration as JSON: a dataclass becomes an object that names its type, an enum member its name."""
     if isinstance(value, Horizons):
         return {"gammas": value.gammas.tolist(), "weights": value.weights.tolist()}
     if is_dataclass(value) and not isinstance(value, type):
@@ -75,7 +91,7 @@ def plain(value: Any) -> Any:
 
 
 def difference(held: Any, asked: Any, name: str = "") -> str | None:
-    """The first setting in which two plain configurations differ, with both values."""
+    """Describes the first setting in which two configurations, as JSON, differ; None if they are equal."""
     if isinstance(held, dict) and isinstance(asked, dict):
         parts = [(key, held.get(key), asked.get(key)) for key in held | asked]
     elif isinstance(held, list) and isinstance(asked, list):
@@ -103,11 +119,11 @@ KINDS = {
         MlpTorso,
         OwnNetwork,
     )
-} | {"Agent": AgentConfig}  # its name in older runs
+} | {"Agent": AgentConfig}  # older runs store AgentConfig under this name
 
 
 def restored(value: Any, hint: Any = None) -> Any:
-    """What `plain` was given; `hint` is the type of the field that it was in."""
+    """Inverts `plain`. `hint` is the declared type of the field that holds the value."""
     if isinstance(value, dict) and "gammas" in value:
         return Horizons(np.array(value["gammas"], float), np.array(value["weights"], float))
     if isinstance(value, dict):
@@ -129,7 +145,7 @@ def restored(value: Any, hint: Any = None) -> Any:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Returns whether a value has the type of the field that it was in."""
+    """Returns whether a value has the declared type of its field."""
     if isinstance(hint, UnionType) or get_origin(hint) is Union:
         return any(_fits(value, one) for one in get_args(hint))
     if get_origin(hint) is Literal:
@@ -173,7 +189,7 @@ def identity(configuration: Configuration) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of what a run depends on, as far as it is installed, and the device."""
+    """Returns the versions of the installed packages that a run depends on, and the device."""
     ours = {"multihorizon": __version__, "python": platform.python_version()}
     for name in ("jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "ale-py", "pgx"):
         with suppress(PackageNotFoundError):
@@ -182,5 +198,6 @@ def versions() -> dict[str, str]:
 
 
 def device_name() -> str:
+    """Returns the model of the accelerator, or the architecture of the CPU."""
     device = jax.local_devices()[0]
     return platform.machine() + " CPU" if device.platform == "cpu" else str(device.device_kind)

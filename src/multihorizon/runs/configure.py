@@ -1,4 +1,4 @@
-"""From an agent and an environment to the configuration of a run, and from that to a trainer."""
+"""Builds the configuration of a run from an agent and an environment, and a trainer from the configuration."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Collector, Evaluator, Trainer
 from multihorizon.training.worlds import World, stored_world, world
 
-MOST_ON_DEVICE, MOST_ON_HOST = 1_000_000, 1_024  # environments of a seed; each one on the host takes a while to make
+MOST_ON_DEVICE, MOST_ON_HOST = 1_000_000, 1_024  # environments for each seed; those on the host are slow to make
 
 
 def configured(
@@ -35,11 +35,11 @@ def configured(
     checkpoint_replay: bool = True,
     network: Any = None,
 ) -> Configuration:
-    """Returns the whole configuration of a run. The agent takes its environment's defaults; None means a default."""
+    """Returns the configuration of a run. The environment supplies the agent's defaults and those of None arguments."""
     agent = chosen.adapt(agent)
     default = chosen.schedule
     steps = default.steps if steps is None else at_least("steps", steps, 0)
-    if steps <= agent.warm_up_steps:  # before a folder is made for them
+    if steps <= agent.warm_up_steps:  # checked here, before a folder is made
         raise InputError(
             f"steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}; "
             "a shorter warm-up is set by warm_up_steps"
@@ -51,7 +51,7 @@ def configured(
         at_least("num_evaluation_envs", evaluation_environments, 1, most)
     if evaluation_steps is not None:
         at_least("evaluation_steps", evaluation_steps, 0)
-    if training_steps is None:  # as many as are usual, or a little fewer where that makes no remainder
+    if training_steps is None:  # the default, or a little less, so that iterations divide `steps` evenly
         a_time = -(-steps // -(-steps // default.training_steps))
     else:
         a_time = at_least("training_steps", training_steps, 1)
@@ -76,7 +76,7 @@ def configured(
 
 
 def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
-    """Returns what a configuration stores of a network: its settings, or the name of one of the user's."""
+    """Returns what a configuration stores of a network: its settings, or the name of a user-defined one."""
     if isinstance(network, ConvTorso | MlpTorso | OwnNetwork):
         return network
     as_torso(network)
@@ -84,13 +84,19 @@ def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
 
 
 def trainer_of(configuration: Configuration, env: Any = None, network: Any = None, eval_env: Any = None) -> Trainer:
-    """Returns a trainer.
+    """Returns a trainer for a run.
 
     Args:
-        configuration: The run.
-        env: The environment, where it is the user's own.
-        network: The network, where it is the user's own.
+        configuration: The configuration of the run.
+        env: The environment, if it is user-defined.
+        network: The network, if it is user-defined.
         eval_env: Another environment to evaluate in, with the same observations and actions.
+
+    Returns:
+        The trainer. Close it after use.
+
+    Raises:
+        InputError: `eval_env` has other observations or actions.
     """
     chosen = stored_world(configuration.environment) if env is None else world(env)
     evaluated_in = chosen.for_evaluation() if eval_env is None else world(eval_env)
@@ -113,7 +119,8 @@ def _collector(configuration: Configuration, chosen: World, torso: Torso) -> Col
     if chosen.on_device:
         return DeviceCollector(agent, chosen.on_device(), torso, schedule, *counts)
     assert chosen.on_host is not None
-    whole_every = 1 if configuration.checkpoint_minutes == 0 else None  # for a checkpoint after every iteration
+    # A checkpoint after every iteration needs all episodes to end with the iteration.
+    whole_every = 1 if configuration.checkpoint_minutes == 0 else None
     return HostCollector(agent, chosen.on_host, torso, schedule, *counts, whole_every=whole_every)
 
 
@@ -127,7 +134,7 @@ def _evaluator(configuration: Configuration, chosen: World, learner: Learner) ->
 
 @contextmanager
 def made(configuration: Configuration, **given: Any) -> Iterator[Trainer]:
-    """Holds a trainer open; `given` is as in `trainer_of`."""
+    """Yields a trainer and closes it at the end. `given` are the other arguments of `trainer_of`."""
     trainer = trainer_of(configuration, **given)
     try:
         yield trainer

@@ -1,4 +1,4 @@
-"""What a policy earns: whole episodes with its weights frozen, with or without hazard."""
+"""Evaluates a policy: returns of whole episodes with its weights frozen, with or without hazard."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,31 +21,40 @@ from multihorizon.training.state import follow
 from multihorizon.training.worlds import World, stored_world, world
 
 MOST_AT_ONCE = 32  # environments on the host
-HAZARD = 0x68617A  # sets the draws of hazard apart from all others of a seed
+HAZARD = 0x68617A  # separates the random numbers for hazard from all others of a seed
 
 Told = Callable[[int, int], None]
-"""Receives the number of episodes that ended, and of steps."""
+"""Receives the number of finished episodes and the number of steps."""
 
 
 @dataclass(frozen=True, eq=False)
 class Returns:
-    """Undiscounted returns and lengths of episodes, one entry each."""
+    """Undiscounted returns and lengths of E episodes.
+
+    Attributes:
+        values: The return of each episode [E].
+        lengths: The number of steps of each episode [E].
+    """
 
     values: Float[np.ndarray, " E"]
     lengths: Int[np.ndarray, " E"]
 
     @property
     def mean(self) -> float:
+        """Mean return over episodes."""
         return float(self.values.mean())
 
     @property
     def std(self) -> float:
-        """Standard deviation over episodes."""
+        """Standard deviation of the return over episodes; 0 for one episode."""
         return float(self.values.std(ddof=1)) if len(self.values) > 1 else 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95% confidence interval of the mean over episodes (Student's t). It does not cover the choice of a seed."""
+        """95% confidence interval of the mean over episodes (Student's t).
+
+        It describes one trained policy, and does not include the variation between training seeds.
+        """
         count = len(self.values)
         if count < 2:
             return (-np.inf, np.inf)
@@ -78,21 +87,22 @@ def evaluate(
 
     Args:
         policy: A trained policy.
-        env: The environment, as for `multihorizon.train`; by default the one it was trained in, if that has a name.
+        env: The environment, as for `multihorizon.train`. By default the environment that the policy was trained in, if
+            it has a name.
         episodes: How many episodes to play.
-        hazard: A prior over the hazard λ. Each episode draws its own λ, which the agent does not see, and ends at each
-            step with probability 1 - e^{-λ}; the reward of that step is still earned. A step that lasts dt is survived
-            with probability e^{-λ dt}.
+        hazard: A prior over the hazard λ. Each episode draws its own λ, which the agent does not observe. A step of
+            duration dt (1 by default) ends the episode with probability 1 - e^{-λ dt}. The reward of that step counts.
         epsilon: Probability of a random action; by default the agent's own for evaluation (0.001).
-        seed: Fixes the episodes.
-        max_steps: An episode that is not over after so many steps counts as it stands.
-        told: Called with the number of episodes that ended, and of steps, now and then.
+        seed: The random seed of the episodes.
+        max_steps: The number of steps after which an episode is cut off. The return up to then counts.
+        told: Progress callback. It receives the number of finished episodes and the number of steps. Only environments
+            on the host call it, after each step.
 
     Returns:
-        Undiscounted returns and lengths of the episodes, with mean and interval.
+        The undiscounted returns and lengths of the episodes, with their mean and its confidence interval.
 
     Raises:
-        InputError: The environment has other observations or actions than the policy.
+        InputError: The environment has other observations or actions than the policy, or an argument is out of range.
     """
     if not isinstance(policy, Policy):
         raise InputError(f"policy must be a Policy, as run.policy() or mh.load(...) returns, got {policy!r}")
@@ -132,8 +142,11 @@ def _on_host(
     max_steps: int,
     told: Told,
 ) -> Returns:
-    """Each environment plays a fixed number of episodes, so that short ones are not counted more often. An environment
-    whose episode died by hazard, or took too long, waits for its own end, or until all wait."""
+    """Plays a fixed number of episodes in each environment, so that short episodes are not counted more often.
+
+    Environments on the host reset themselves only when their own episode is over. After an episode is ended by hazard
+    or cut off, its environment is idle until then, or until all are idle and reset together.
+    """
     assert chosen.on_host is not None
     at_once = min(episodes, MOST_AT_ONCE)
     quota = np.full(at_once, episodes // at_once) + (np.arange(at_once) < episodes % at_once)

@@ -15,7 +15,7 @@ CONFIGURATION, METRICS, WEIGHTS, CHECKPOINTS, LOCK = (
     ".lock",
 )
 EXPERIMENT = "experiment.json"  # in the folder of a sweep, which holds the folders of its runs
-LATEST = "-latest"  # weights after each iteration of a run that is not finished
+LATEST = "-latest"  # weights after the latest iteration of a run that is not finished
 LAST_GOOD = "-last-good"  # weights before training diverged
 DAMAGED = "damaged-"  # begins the name of a file that was damaged and put aside
 
@@ -31,7 +31,7 @@ def is_finished(folder: Path) -> bool:
 
 
 def newest_weights(folder: Path) -> Path:
-    """Returns the path of the final weights, or of the latest of a run that is not finished."""
+    """Returns the path of the final weights, or of the latest weights if the run is not finished."""
     for suffix in ("", LATEST):
         if weights_path(folder, suffix).is_file():
             return weights_path(folder, suffix)
@@ -39,7 +39,7 @@ def newest_weights(folder: Path) -> Path:
 
 
 def tidy(folder: Path) -> None:
-    """Removes what a finished run does not need. Its last state stays, without a replay, so that it can be extended."""
+    """Removes what a finished run does not need. It keeps the last checkpoint, so that the run can be extended."""
     for old in sorted((folder / CHECKPOINTS).glob("iteration-*.npz"), reverse=True)[1:]:
         old.unlink()
     weights_path(folder, LATEST).unlink(missing_ok=True)
@@ -47,7 +47,7 @@ def tidy(folder: Path) -> None:
 
 
 def check_inside(folder: str) -> str:
-    """Returns the folder of a run relative to its experiment's. It must not lead out of there."""
+    """Returns the folder of a run, relative to that of its experiment, or raises an error if it lies outside."""
     path = Path(folder)
     if not folder or path.is_absolute() or path.drive or ".." in path.parts:
         raise InputError(f"the folder of a run must lie inside its experiment's, got '{folder}'")
@@ -55,11 +55,11 @@ def check_inside(folder: str) -> str:
 
 
 class Busy(InputError):
-    """A folder that another process is writing to."""
+    """Raised for a folder that another process is writing to."""
 
 
 class Lock:
-    """Locks a folder until it is closed, or its process ends."""
+    """Locks a folder until `close` is called or the process ends."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Loggers: where the metrics of a run go beside its own folder."""
+"""Loggers write the metrics of a run to TensorBoard, a CSV file, or Weights & Biases."""
 
 import contextlib
 import csv
@@ -17,27 +17,35 @@ EVENTS, TABLE = "events", "metrics.csv"
 
 @runtime_checkable
 class Logger(Protocol):
-    """Receives numbers by name after every iteration. Write one of your own with these three methods."""
+    """Receives the metrics of a run after every iteration.
+
+    Any class with these three methods is a logger.
+    """
 
     def begin(self, folder: Path, settings: Mapping[str, Any], step: int) -> None:
         """Starts or resumes a run.
 
         Args:
             folder: The run's folder.
-            settings: The run's whole configuration, as JSON.
-            step: Steps that are done. What was logged of later ones is about to be logged again.
+            settings: The run's configuration, as JSON.
+            step: The step at which training starts or resumes. Metrics of later steps will be logged again.
         """
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Receives the numbers of one iteration, which ended at `step`."""
+        """Logs the metrics of one iteration.
+
+        Args:
+            step: The step at which the iteration ended.
+            values: The metrics, by name.
+        """
 
     def close(self) -> None:
-        """Ends the run."""
+        """Closes the logger when training stops or finishes."""
 
 
 @dataclass
 class TensorBoard:
-    """Writes TensorBoard events to the run's folder."""
+    """Writes TensorBoard events to the folder `events` in the run's folder."""
 
     _folder: Any = field(default=None, init=False)
     _writer: Any = field(default=None, init=False)
@@ -47,7 +55,7 @@ class TensorBoard:
         self._folder = folder
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        # In this thread: tensorboardX's own writer has another, whose errors nobody could catch.
+        # tensorboardX's SummaryWriter writes in another thread, whose errors could not be caught here.
         from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import Event, SessionLog
         from tensorboardX.summary import scalar
@@ -64,14 +72,14 @@ class TensorBoard:
 
     def close(self) -> None:
         if self._writer is not None:
-            with contextlib.suppress(OSError):  # a disk that was full before, which was reported then
+            with contextlib.suppress(OSError):  # the disk is full, which `log` has reported
                 self._writer.close()
             self._writer = None
 
 
 @dataclass
 class Csv:
-    """Writes `metrics.csv` to the run's folder: one row for each iteration, one column for each number."""
+    """Writes `metrics.csv` to the run's folder: one row for each iteration, one column for each metric."""
 
     _path: Any = field(default=None, init=False)
     _rows: list[dict[str, Any]] = field(default_factory=list, init=False)
@@ -101,8 +109,8 @@ class WandB:
 
     Args:
         project: The project's name.
-        mode: `online`, `offline` (files in the run's folder, for `wandb sync`) or `disabled`.
-        options: Further arguments of `wandb.init`.
+        mode: `online`, `offline` (writes files to the run's folder, for `wandb sync`) or `disabled`.
+        options: Further keyword arguments of `wandb.init`.
     """
 
     project: str

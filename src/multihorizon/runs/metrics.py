@@ -1,4 +1,4 @@
-"""Metrics of a run: one line of JSON for each iteration, as rows by seed, and as numbers by name. Needs no JAX."""
+"""Metrics of a run: reads and writes one line of JSON for each iteration. Needs no JAX."""
 
 import json
 import math
@@ -24,8 +24,11 @@ def read_metrics(folder: Path, warn: Warn | None = None, num_seeds: int | None =
 
     Args:
         folder: The folder of the run.
-        warn: Receives a message that names damaged lines, which are left out, and missing iterations.
-        num_seeds: Lines of another number of seeds count as damaged.
+        warn: Receives a message that lists damaged lines, which are skipped, and one that lists missing iterations.
+        num_seeds: The number of seeds of the run. Lines with another number count as damaged.
+
+    Returns:
+        The metrics of each iteration.
     """
     path = folder / METRICS
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
@@ -58,7 +61,7 @@ def format_line(line: Line) -> str:
 
 
 def parse_line(text: str, num_seeds: int | None = None) -> Line:
-    """Returns the metrics of one iteration, of which older runs have no checksum.
+    """Returns the metrics of one iteration. The checksum is optional, since older runs have none.
 
     Raises:
         ValueError: The text is not JSON, its checksum differs, or a field is missing, unknown or of another type.
@@ -124,7 +127,7 @@ def _check_score(name: str, value: Any) -> None:
 
 
 def rows_of(line: Mapping[str, Any], first_seed: int) -> list[dict[str, Any]]:
-    """Returns one row for each seed of an iteration: plain numbers and lists by head, for a table."""
+    """Returns the metrics of an iteration as rows of a table, one for each seed. Some cells are lists by head."""
     rows = []
     for s in range(len(line["returns"])):
         losses, values = (line[name][s] if line[name] else [] for name in BY_HEAD)
@@ -154,7 +157,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def scalars_of(line: Mapping[str, Any], first_seed: int, gammas: Iterable[float]) -> dict[str, float]:
-    """Returns the numbers of an iteration by name: by seed, and by horizon where there is one for each."""
+    """Returns the metrics of an iteration as numbers by name, for loggers. A name holds the seed, and γ for a head."""
     named: dict[str, float] = {}
     gammas = list(gammas)
     for s in range(len(line["returns"])):

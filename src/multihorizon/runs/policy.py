@@ -1,4 +1,4 @@
-"""A trained agent with its weights frozen: it values observations, acts, and can be saved and loaded."""
+"""A trained agent with frozen weights: it values observations, acts, and can be saved."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -32,23 +32,23 @@ from multihorizon.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """A trained agent that acts.
+    """A trained agent that values observations and acts.
 
-    Observations are single ones of `observation_shape`, or batches with one more axis in front. Atari's are stacks of
-    four 84×84 frames, the newest last.
+    Methods take one observation of shape `observation_shape`, or a batch with one more axis in front. An Atari
+    observation is a stack of four 84×84 frames, the newest last.
 
     Attributes:
         agent: The agent's configuration.
-        environment: The name of the environment that it was trained in.
+        environment: The name of the environment that the agent was trained in.
         num_actions: The number of actions A.
         observation_shape: The shape of one observation.
-        observation_dtype: The type of its entries.
+        observation_dtype: The NumPy type of an observation.
         network: The network without its heads.
         parameters: The weights of the network, by name.
         reweighting: How well the heads express the discount that `with_discount` was given: the weights, the largest
-            error and the step at which it occurs. None for a policy that acts by the discount it was trained with. It
-            is not saved with the policy.
-        risk: What `with_risk` was given.
+            error and the step at which it occurs. None for a policy that acts by the discount it was trained with.
+            `save` does not store it.
+        risk: The measure of risk that `with_risk` was given; None to act by the mean.
     """
 
     agent: AgentConfig
@@ -84,7 +84,7 @@ class Policy:
 
     @property
     def horizons(self) -> Horizons:
-        """The discount factors that were learned, and the weights that the agent acts by."""
+        """The learned discount factors γᵢ, and the weights wᵢ that the agent acts by."""
         return Horizons(self.agent.horizons.gammas, acting_weights(self.agent.acting, self.agent.horizons))
 
     @property
@@ -102,15 +102,15 @@ class Policy:
     ) -> "Policy":
         """Returns the same agent with another time preference: the same heads, weighted to express another discount.
 
-        No training is needed, because each head was learned on its own. Of the new policy, `discount` is the discount
-        that its weights reach, and `reweighting` states the error. It acts by the weighted sum of its heads, whatever
-        the rule was before.
+        No training is needed, because each head was learned on its own. The `discount` of the new policy is the
+        discount that its weights reach, and its `reweighting` states the error. The new policy acts by the weighted sum
+        of its heads, also if this one has another acting rule.
 
         Args:
-            discount: What to act by: a `Discount`, such as `mh.discount.hyperbolic(0.1)` or `mh.discount.deadline(50)`,
-                a prior over hazard, or a function of t.
+            discount: The discount to act by: a `Discount`, such as `mh.discount.hyperbolic(0.1)` or
+                `mh.discount.deadline(50)`, a prior over hazard, or a function of t.
             t_max: The last step over which the error is measured; give the length of an episode.
-            method: Which weights are best.
+            method: The criterion for the best weights.
             tolerance: The largest error that is accepted, as a share of d(0).
 
         Returns:
@@ -118,18 +118,18 @@ class Policy:
 
         Raises:
             InputError: The heads cannot express the discount within the tolerance. The message says how many heads, or
-                which largest γ, would.
+                which largest γ, would be enough.
         """
         found = reweight(self.agent.horizons, discount, t_max=t_max, method=method, tolerance=tolerance)
         agent = self.agent.with_settings(horizons=found.horizons, acting=Acting.WEIGHTED)
         return replace(self, agent=agent, reweighting=found)
 
     def with_risk(self, risk: Risk | None) -> "Policy":
-        """Returns the same agent, which takes the action with the best CVaR or quantile rather than the best mean.
+        """Returns the same agent, acting by the CVaR or a quantile of the return rather than by its mean.
 
-        The measure is that of the weighted return Σ wᵢ Zᵢ, where Zᵢ is the return discounted by γᵢ. The heads' returns
-        are taken to be comonotone, so that quantile functions add up (see `multihorizon.CVaR`). Their distributions
-        remain those of the policy that was learned, which maximises means.
+        Risk is measured on the weighted return Σ wᵢ Zᵢ, where Zᵢ is the return discounted by γᵢ. The heads' returns are
+        assumed to be comonotone, so that quantile functions add up (see `multihorizon.CVaR`). The distributions remain
+        those of the learned policy, which maximises the mean.
 
         Args:
             risk: `mh.CVaR(0.25)`, `mh.Quantile(0.5)`, or None to act by the mean again.
@@ -175,13 +175,16 @@ class Policy:
     def expected_rewards(
         self, obs: ArrayLike, t_max: int | None = None, *, noise: float = 0.03, signed: bool = False
     ) -> RewardTimeline:
-        """Decodes when the agent expects reward, if it takes the action that it prefers.
+        """Decodes when the agent expects reward after its greedy action.
 
         Args:
             obs: One observation, or a batch of them.
             t_max: The last step of the timeline; by default three times the longest effective horizon.
-            noise: As for `multihorizon.decode_rewards`.
+            noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
             signed: Whether rewards may be negative.
+
+        Returns:
+            Expected rewards in bins of time, with their resolution (see `multihorizon.decode_rewards`).
 
         Raises:
             InputError: The agent has fewer than three different γ's.
@@ -192,7 +195,7 @@ class Policy:
         return decode_rewards(chosen, self.agent.horizons.gammas, t_max, noise=noise, signed=signed)
 
     def q_values(self, obs: ArrayLike) -> Float[np.ndarray, "*B H A"]:
-        """Returns Q of every horizon and action.
+        """Returns the Q-value of every horizon and action.
 
         Args:
             obs: One observation, or a batch of them.
@@ -211,17 +214,20 @@ class Policy:
         rng: np.random.Generator | None = None,
         elapsed: ArrayLike = 0,
     ) -> int | Int[np.ndarray, " B"]:
-        """Returns the action that is best by the discount that the agent acts by.
+        """Returns the action with the largest value, by the agent's acting rule.
 
         Args:
             obs: One observation, or a batch of them.
-            epsilon: Probability of a random action instead.
-            rng: Source of randomness, for `epsilon` and for agents that sample a head. A new one by default.
+            epsilon: Probability of a uniformly random action.
+            rng: Source of randomness for `epsilon` and for agents that sample a head; by default a new generator.
             elapsed: Steps since the start of the episode, one number or one for each observation [B]. Only agents with
-                `consistency=mh.Consistency.PRECOMMITTED` act by it.
+                `consistency=mh.Consistency.PRECOMMITTED` use it.
 
         Returns:
-            An int, or an array of them for a batch.
+            The index of the action, or an array [B] of them for a batch.
+
+        Raises:
+            InputError: An observation has another shape or is not finite, or `epsilon` or `elapsed` is out of range.
         """
         if not 0 <= epsilon <= 1:
             raise InputError(f"epsilon must lie in [0, 1], got {epsilon:g}")
@@ -233,7 +239,7 @@ class Policy:
         return int(actions[0]) if is_single else actions
 
     def _best(self, batch: Any, rng: np.random.Generator, elapsed: ArrayLike) -> Int[np.ndarray, " B"]:
-        """Returns greedy actions of a batch, by the agent's rule."""
+        """Returns the greedy actions for a batch."""
         weights = self.weights_after(elapsed, len(batch))
         if self.risk is not None:
             times = np.broadcast_to(np.asarray(elapsed, np.float32), (len(batch),))
@@ -249,7 +255,13 @@ class Policy:
 
         Args:
             elapsed: Steps since the start, one number or one for each row of the result.
-            count: The number of rows.
+            count: The number of rows B.
+
+        Returns:
+            The weights [B H]. They change over time only with `mh.Consistency.PRECOMMITTED`.
+
+        Raises:
+            InputError: `elapsed` has another shape, or is negative or not finite.
         """
         times = np.asarray(elapsed, float)
         if times.shape not in ((), (count,)):
@@ -276,15 +288,18 @@ class Policy:
         return jnp.asarray(array[None] if is_single else array), is_single
 
     def save(self, path: str | Path) -> Path:
-        """Writes the policy to a folder: weights as safetensors, and the configuration beside them as JSON.
+        """Writes the policy to a folder: the weights as safetensors and the configuration as JSON.
 
-        An own environment or network is not stored: hand it in again to `multihorizon.load`.
+        A user-defined environment or network is not stored. Pass it to `multihorizon.load` again.
 
         Args:
-            path: The folder, made if needed. A policy that it holds is replaced.
+            path: The folder, created if needed. A policy in it is replaced.
 
         Returns:
             The folder.
+
+        Raises:
+            InputError: `path` is a file.
         """
         from multihorizon.runs.saved_policy import save_policy
 
@@ -297,7 +312,7 @@ class Policy:
 
 
 def check_environment(env: Any, shape: tuple[int, ...], actions: int) -> None:
-    """Raises an error that names both shapes where an environment does not fit a policy."""
+    """Raises an error if an environment has other observations or actions than a policy."""
     from multihorizon.training.worlds import world
 
     found_shape, found_actions = world(env).spaces()

@@ -1,4 +1,4 @@
-"""Watchers: who sees how far a run is."""
+"""Watchers show the progress of a run."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,25 +11,43 @@ from multihorizon.training.trainer import IterationMetrics, Report
 
 
 class Hooks(NamedTuple):
-    """What a run calls while it trains."""
+    """Functions that a run calls while it trains.
 
-    report: Report  # about once a second
-    finished: Callable[[IterationMetrics], None]  # after every iteration
+    Attributes:
+        report: Receives the progress within an iteration, about once a second.
+        finished: Receives the metrics of every iteration.
+        warn: Receives warnings.
+    """
+
+    report: Report
+    finished: Callable[[IterationMetrics], None]
     warn: Callable[[str], None]
 
 
 @runtime_checkable
 class Watcher(Protocol):
-    """Watches one run after another."""
+    """Shows the progress of runs. Any class with the method `watch` is a watcher."""
 
     def watch(
         self, trainer: Any, configuration: Configuration, frames_per_step: int, where: str
-    ) -> AbstractContextManager[Hooks]: ...
+    ) -> AbstractContextManager[Hooks]:
+        """Opens the display of one run.
+
+        Args:
+            trainer: The trainer of the run.
+            configuration: The configuration of the run.
+            frames_per_step: The number of frames that the environment plays for each agent step.
+            where: A description of the device and of the memory that the run needs.
+
+        Returns:
+            A context manager that gives the hooks of the run, and closes the display at its end.
+        """
+        ...
 
 
 @dataclass(frozen=True)
 class NoProgress:
-    """Shows warnings alone, on stderr."""
+    """Prints warnings to stderr and nothing else."""
 
     @contextmanager
     def watch(self, trainer: Any, configuration: Configuration, frames_per_step: int, where: str) -> Iterator[Hooks]:
@@ -39,7 +57,7 @@ class NoProgress:
 
 @dataclass(frozen=True)
 class PrintedProgress:
-    """Prints a line for each iteration."""
+    """Prints one line for each iteration, and warnings to stderr."""
 
     @contextmanager
     def watch(self, trainer: Any, configuration: Configuration, frames_per_step: int, where: str) -> Iterator[Hooks]:
@@ -56,6 +74,7 @@ class PrintedProgress:
 
 
 def warn(message: str) -> None:
+    """Prints a warning to stderr."""
     print(f"multihorizon: {message}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""Trains agents and records what happens, an iteration at a time. A run that was stopped goes on where it was."""
+"""Trains an agent and writes metrics, weights and checkpoints after each iteration, so that it can be resumed."""
 
 import shlex
 import time
@@ -21,14 +21,14 @@ from multihorizon.training.guard import DivergenceError, good_copy
 from multihorizon.training.trainer import IterationMetrics, Report, Trainer
 
 Callback = Callable[[list[dict[str, Any]]], bool | None]
-"""Receives the metrics of an iteration, a row for each seed. Training stops when it returns False."""
+"""Receives the metrics of an iteration, one row for each seed. Training stops if it returns False."""
 DISCOUNT_TIMES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)
 
 
 def iterations(
     trainer: Trainer, seed: int, report: Report = lambda progress: None, state: Any = None, first: int = 0
 ) -> Iterator[tuple[Any, IterationMetrics]]:
-    """Training as an iterator of states and outcomes; a state is given up when the next is asked for."""
+    """Yields the state and the metrics after each iteration. The next iteration invalidates the state."""
     least = trainer.agent.warm_up_steps
     asked = trainer.schedule.iterations * trainer.schedule.training_steps
     if asked <= least:
@@ -45,7 +45,7 @@ def train(
     report: Report = lambda progress: None,
     finished: Callable[[IterationMetrics], None] = lambda outcome: None,
 ) -> Any:
-    """All iterations, without a record; the last state."""
+    """Runs all iterations without writing to disk, and returns the last state."""
     for state, outcome in iterations(trainer, seed, report):
         last = state
         finished(outcome)
@@ -61,13 +61,25 @@ def record(
     warn: Warn,
     callback: Callback | None = None,
 ) -> bool:
-    """Trains the rest of a run in a folder, with its metrics, weights and checkpoints.
+    """Trains the remaining iterations of a run, and writes its metrics, weights and checkpoints.
 
-    An interrupt stops training after the current step, and writes a checkpoint of the last complete iteration unless
-    the one on disk is better.
+    An interrupt stops training after the current step. It writes a checkpoint of the last complete iteration, unless
+    that would have no replay buffer and the one on disk has one.
+
+    Args:
+        trainer: The trainer.
+        configuration: The configuration of the run.
+        records: The open folder of the run.
+        report: Receives the progress within an iteration.
+        finished: Receives the metrics of every iteration.
+        warn: Receives warnings.
+        callback: Receives the metrics of every iteration as rows, and stops training if it returns False.
 
     Returns:
-        Whether the run is finished; False where the callback stopped it.
+        Whether the run is finished; False if the callback stopped it.
+
+    Raises:
+        InputError: The run is finished already, training diverged, a file cannot be written, or the callback failed.
     """
     with interrupts.handled(), interrupts.deferred():
         return _record(trainer, configuration, records, report, finished, warn, callback)
@@ -137,7 +149,7 @@ def _record(
 def _restore(
     checkpoints: Checkpoints, trainer: Trainer, configuration: Configuration, folder: Path, warn: Warn
 ) -> tuple[Any, int]:
-    """Returns the state to continue from, and how many iterations are done."""
+    """Returns the state to resume from, and the number of completed iterations."""
     restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
     if first > trainer.schedule.iterations:
         raise InputError(
@@ -152,27 +164,28 @@ def _restore(
 
 
 def _write_weights(records: Records, parameters: Any, done: int) -> None:
-    """Writes the newest weights, and every few iterations a copy that stays."""
+    """Writes the latest weights, and every `weights_every` iterations a copy that is kept."""
     records.weights(parameters, LATEST)
     if done % records.configuration.weights_every == 0:
         records.weights(parameters, f"-{done:06d}")
 
 
 def _is_worth_saving(state: Any, done: int, checkpointed: int) -> bool:
-    """Whether a state after `done` iterations is better than the checkpoint there is, which has its replay."""
+    """Returns whether a state is a better checkpoint than the one on disk, which has its replay buffer."""
     return done != checkpointed and (state.replay is not None or not checkpointed)
 
 
 def _stops(callback: Callback, line: dict[str, Any], seed: int, folder: Path) -> bool:
     try:
         return callback(rows_of(line, seed)) is False
-    except Exception as problem:  # whatever the user's own code may do
+    except Exception as problem:  # user code may raise anything
         raise InputError(
             f"the callback raised {type(problem).__name__}: {problem}; what was trained is in {folder}"
         ) from problem
 
 
 def where_to_resume(folder: Path, iterations: int) -> str:
+    """Returns the command that resumes an interrupted run, and the iteration after which it continues."""
     how = f"multihorizon resume {shlex.quote(str(folder))}"
     if iterations:
         return f"{how} continues after iteration {iterations}"
@@ -181,7 +194,7 @@ def where_to_resume(folder: Path, iterations: int) -> str:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """What goes wrong on the disk, and not in an environment, is said with what to do about it."""
+    """Turns a write error into advice. It wraps only writes, since environments may raise `OSError` too."""
     try:
         yield
     except OSError as problem:
@@ -192,6 +205,6 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 def acted_by(agent: AgentConfig) -> dict[str, float]:
-    """The discount that the agent's horizons really add up to, as it weighs them, at some times."""
+    """Returns the discount Σ wᵢ γᵢ^t that the agent acts by, at `DISCOUNT_TIMES`."""
     weights = acting_weights(agent.acting, agent.horizons)
     return {str(t): float(weights @ agent.horizons.gammas**t) for t in DISCOUNT_TIMES}

@@ -1,5 +1,7 @@
-"""Writes the folder of a run: its whole configuration, a line of metrics for each iteration, TensorBoard events, and
-weights. Nothing in it runs code when it is read."""
+"""Writes the folder of a run: its configuration, a line of metrics for each iteration, and weights.
+
+Reading these files cannot run code.
+"""
 
 import os
 import shutil
@@ -27,13 +29,16 @@ from multihorizon.runs.weights import save_weights
 
 
 class Records:
-    """Writes one run. One process at a time: a second one gets an error.
+    """Writes the files of one run, and locks its folder against other processes.
 
     Args:
-        folder: The folder of the run, made if needed.
-        configuration: The run.
-        loggers: Where metrics go beside the folder; TensorBoard by default.
-        replaces: The configuration that the folder holds, where `configuration` is a permitted change of it.
+        folder: The folder of the run, created if needed.
+        configuration: The configuration of the run.
+        loggers: Loggers that receive the metrics too; TensorBoard by default.
+        replaces: The configuration in the folder, if `configuration` is a permitted change of it.
+
+    Raises:
+        InputError: Another process trains in the folder, or the folder holds a run with another configuration.
     """
 
     def __init__(
@@ -59,14 +64,19 @@ class Records:
             raise InputError(f"{folder} holds a run with another configuration: {differs}; choose another folder")
 
     def refuse_if_finished(self) -> None:
+        """Raises an error if the run is finished."""
         if is_finished(self.folder):
-            self.tidy()  # in case it was killed before that
+            self.tidy()  # the process may have been killed before it did
             raise InputError(f"the run in {self.folder} is finished; to extend it, resume it with more steps")
 
     def rewind(self, iterations: int, warn: Callable[[str], None] = lambda message: None) -> None:
-        """Removes the metrics after the first so many iterations, which are about to be done again.
+        """Removes the metrics of iterations that will be repeated, and opens the loggers.
 
-        Where lines are damaged or missing, the file is kept beside the new one, and `warn` receives what is lost.
+        If lines are damaged or missing, the old file is kept under another name.
+
+        Args:
+            iterations: The number of completed iterations.
+            warn: Receives a message for damaged or missing metrics.
         """
         path = self.folder / METRICS
         problems: list[str] = []
@@ -85,6 +95,7 @@ class Records:
             logger.begin(self.folder, plain(self.configuration), kept[-1]["step"] if kept else 0)
 
     def metrics(self, line: dict[str, Any]) -> None:
+        """Appends the metrics of one iteration, and sends them to the loggers."""
         with (self.folder / METRICS).open("a", encoding="utf-8") as file:
             file.write(format_line(line) + "\n")
             file.flush()
@@ -94,20 +105,23 @@ class Records:
             logger.log(line["step"], scalars)
 
     def weights(self, parameters: Any, suffix: str = "") -> Path:
+        """Writes a weights file, and returns its path."""
         return save_weights(weights_path(self.folder, suffix), parameters)
 
     def tidy(self) -> None:
+        """Removes files that a finished run does not need."""
         tidy(self.folder)
 
     def close(self) -> None:
+        """Closes the loggers and releases the lock."""
         for logger in self._loggers:
             logger.close()
         self._lock.close()
 
 
 def _replace_configuration(folder: Path, held: Configuration, asked: Configuration) -> None:
-    """Writes a changed configuration. A finished run that is to be longer becomes an unfinished one, and does so first:
-    if the process is killed in between, the run is finished again at its old length."""
+    """Writes a changed configuration, and marks a finished run as unfinished if it is extended."""
+    # The mark comes first: if the process is killed in between, resuming finishes the run at its old length.
     if asked.schedule.iterations > held.schedule.iterations and is_finished(folder):
         (folder / WEIGHTS).rename(weights_path(folder, LATEST))
     write_json(folder / CONFIGURATION, plain(asked) | {"versions": versions()}, checked=True)

@@ -34,7 +34,13 @@ from multihorizon.training.worlds import OWN, names_module, stored_world, world
 
 @dataclass(frozen=True)
 class Own:
-    """What the user handed in and a folder does not store."""
+    """User-defined objects of a run, which its folder does not store.
+
+    Attributes:
+        env: The environment.
+        network: The network.
+        eval_env: The environment for evaluation.
+    """
 
     env: Any = None
     network: Any = None
@@ -42,7 +48,7 @@ class Own:
 
 
 class TemporaryFolder:
-    """A folder that is removed with the last run that holds it."""
+    """A temporary folder, removed when the last run that refers to it is garbage-collected."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="multihorizon-"))
@@ -51,7 +57,13 @@ class TemporaryFolder:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run in its folder: one or more seeds of an agent in an environment."""
+    """A run: one or more seeds of an agent in an environment, and the folder that holds them.
+
+    Attributes:
+        folder: The folder of the run.
+        configuration: Every setting of the run.
+        own: User-defined environments and networks, which the folder does not store.
+    """
 
     folder: Path
     configuration: Configuration
@@ -65,7 +77,7 @@ class Run:
 
     @property
     def seeds(self) -> range:
-        """The seeds that trained side by side."""
+        """The seeds that train side by side."""
         return range(self.configuration.seed, self.configuration.seed + self.configuration.seeds)
 
     @property
@@ -73,8 +85,8 @@ class Run:
         """One row for each iteration and seed, as in `pandas.DataFrame(run.metrics)`.
 
         Columns: iteration, step, seed, episodes, return, evaluation_episodes, evaluation_return, updates, loss, value,
-        losses_by_horizon, values_by_horizon, steps_per_second, seconds. Returns are means over the episodes that ended,
-        and None where none did.
+        losses_by_horizon, values_by_horizon, steps_per_second, seconds. Returns are means over the episodes that ended
+        in the iteration, and None if no episode ended.
         """
         return [row for line in read_metrics(self.folder) for row in rows_of(line, self.configuration.seed)]
 
@@ -89,7 +101,13 @@ class Run:
 
         Args:
             seed: One of `seeds`; the first by default.
-            weights: A weights file of this run, such as `weights-000010.npz`; the newest by default.
+            weights: A weights file of this run, such as `runs/pong/weights-000010.npz`; the newest by default.
+
+        Returns:
+            The policy, with frozen weights.
+
+        Raises:
+            InputError: The run has no such seed or no weights yet, or the weights file is damaged.
         """
         seed = self.configuration.seed if seed is None else seed
         if seed not in self.seeds:
@@ -115,18 +133,22 @@ class Run:
         watcher: Watcher = NoProgress(),
         **changes: Any,
     ) -> "Run":
-        """Trains what is left of the run, from its newest checkpoint.
+        """Continues training from the newest checkpoint.
 
         Args:
-            steps: Extends the run to so many steps in all; a finished run can be extended.
+            steps: The new total number of steps, to extend the run. A finished run can be extended.
             callback: As for `train`.
             loggers: As for `train`.
             watcher: As for `train`.
-            **changes: Settings that may change between sessions: `checkpoint_minutes`, `checkpoint_replay`,
-                `evaluation_steps`, `num_evaluation_envs`, `weights_every`.
+            **changes: Settings that may change: `checkpoint_minutes`, `checkpoint_replay`, `evaluation_steps`,
+                `num_evaluation_envs`, `weights_every`.
 
         Returns:
-            The same run.
+            The run with its new settings, in the same folder.
+
+        Raises:
+            InputError: The run is finished and `steps` does not extend it, a setting cannot be changed, or another
+                process trains in the folder.
         """
         check_hooks(callback, loggers, watcher)
         configuration = _changed(self.configuration, steps, changes)
@@ -160,7 +182,7 @@ class Run:
 
 
 def check_hooks(callback: Any, loggers: Any, watcher: Any) -> None:
-    """Raises one line where one of the arguments that observe a run cannot do so."""
+    """Raises an error unless the callback, the loggers and the watcher have the methods that a run calls."""
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of an iteration's metrics, got {callback!r}")
     if loggers is not None and not isinstance(loggers, Sequence):
@@ -216,36 +238,36 @@ def train(
 ) -> Run:
     """Trains an agent in an environment.
 
-    Training goes in iterations: some steps of training, then some of evaluation with the weights frozen. What is None
-    takes the environment's default.
+    Training proceeds in iterations. Each consists of training steps, and then evaluation steps with frozen weights. An
+    argument that is None takes the environment's default.
 
     Args:
         agent: An agent from `multihorizon.agent`, or the name of a preset.
         env: A name (`"atari/Pong"`, `"minatar/breakout"`, any Gymnasium id); a Gymnasium environment, or a class or
-            function that makes one; or a JAX environment, of this library or with gymnax's interface.
+            function that makes one; or a JAX environment with this library's or gymnax's interface.
         network: A function `(key, observation_shape)` that makes an equinox module from an observation to a vector of
             features, or such a module; by default one that suits the observations.
-        steps: Agent steps of training for each seed, rounded up to whole iterations.
-        seeds: How many seeds train side by side.
+        steps: Training steps of each seed, rounded up to whole iterations.
+        seeds: The number of seeds that train side by side.
         seed: The first seed.
         eval_env: Another environment to evaluate in, such as one under hazard.
-        out: The run's folder. Without one, the run lives in a temporary folder until the `Run` is garbage-collected.
-        callback: Called after every iteration with its metrics, a row for each seed. Training stops when it returns
+        out: The run's folder. By default a temporary folder, removed when the `Run` is garbage-collected.
+        callback: Called after every iteration with its metrics, one row for each seed. Training stops if it returns
             False.
-        loggers: Where metrics go beside the folder: `mh.loggers.TensorBoard()` (the default), `Csv()`, `WandB(...)`.
-        num_envs: Environments that step side by side for each seed.
-        num_evaluation_envs: The same in evaluation.
-        training_steps: Training steps of one iteration.
-        evaluation_steps: Evaluation steps of one iteration; 0 for none.
-        checkpoint_minutes: Least time between two checkpoints; 0 for one after every iteration.
+        loggers: Loggers that receive the metrics: `mh.loggers.TensorBoard()` (the default), `Csv()`, `WandB(...)`.
+        num_envs: The number of environments for each seed.
+        num_evaluation_envs: The number of environments for each seed in evaluation.
+        training_steps: Training steps in each iteration.
+        evaluation_steps: Evaluation steps in each iteration; 0 for none.
+        checkpoint_minutes: The least time between two checkpoints; 0 for one after every iteration.
         checkpoint_replay: Whether checkpoints hold the replay buffer.
-        watcher: Shows progress; `mh.PrintedProgress()` prints a line for each iteration.
+        watcher: Shows progress; `mh.PrintedProgress()` prints one line for each iteration.
 
     Returns:
-        The run, trained to its end unless the callback stopped it.
+        The run. It is finished unless the callback stopped it.
 
     Raises:
-        InputError: An argument cannot be used, or the folder holds a run already.
+        InputError: An argument is invalid, or the folder already holds a run.
     """
     check_hooks(callback, loggers, watcher)
     chosen = world(env)
@@ -291,7 +313,7 @@ def _own(chosen: Any, network: Any, eval_env: Any) -> Own:
 
 
 def _folder(out: str | Path) -> Path:
-    """Raises one line where a run cannot be written to a folder."""
+    """Returns the folder for a new run, or raises an error if it holds other files."""
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"out must be a folder, and {folder} is a file")
@@ -304,17 +326,21 @@ def _folder(out: str | Path) -> Path:
 def load_run(
     path: str | Path, *, env: Any = None, network: Any = None, eval_env: Any = None, trust: bool = False
 ) -> Run:
-    """Opens the folder of a run. A folder from a stranger cannot run code, unless `trust` is set.
+    """Opens the folder of a run. Opening an untrusted folder cannot run code, unless `trust` is set.
 
     Args:
         path: The folder.
-        env: The environment, where it was your own.
-        network: The network, where it was your own.
-        eval_env: The environment that was evaluated in, where that was another.
-        trust: Imports the Python module that the folder names for its environment, as in `gym/module:Name-v0`.
+        env: The environment, if the run was trained in a user-defined one.
+        network: The network, if the run was trained with a user-defined one.
+        eval_env: The environment for evaluation, if it differs from the one for training.
+        trust: Whether to import the Python module that the folder names for its environment, as in
+            `gym/module:Name-v0`.
+
+    Returns:
+        The run.
 
     Raises:
-        InputError: The folder holds no run, or one whose environment would import a module.
+        InputError: The folder holds no run, or its environment would import a module and `trust` is not set.
     """
     folder = Path(path)
     configuration = read_configuration(folder)
@@ -325,16 +351,19 @@ def load_run(
 
 
 def load(path: str | Path, *, env: Any = None, network: Any = None, seed: int | None = None) -> Policy:
-    """Loads a policy. Loading cannot run code: files hold numbers and settings alone.
+    """Loads a policy. Loading cannot run code, since the files hold only numbers and settings.
 
     Args:
         path: A folder that `Policy.save` wrote, or the folder of a run.
-        env: The environment, where it was your own; it is checked against the policy's shapes.
-        network: The network, where it was your own.
-        seed: Which seed of a run; the first by default.
+        env: The environment, if the policy was trained in a user-defined one. Its shapes must match the policy's.
+        network: The network, if the policy was trained with a user-defined one.
+        seed: The seed, if the folder holds a run; the first by default.
+
+    Returns:
+        The policy, with frozen weights.
 
     Raises:
-        InputError: The folder holds neither, or the environment or network has other shapes.
+        InputError: The folder holds neither a policy nor a run, or the environment or network has other shapes.
     """
     folder = Path(path)
     if (folder / POLICY).is_file():

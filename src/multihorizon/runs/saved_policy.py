@@ -1,4 +1,4 @@
-"""A policy on disk: weights as safetensors, and the configuration beside them as JSON. Loading cannot run code."""
+"""Saves and loads policies: weights as safetensors and the configuration as JSON. Loading cannot run code."""
 
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def save_policy(policy: Policy, folder: Path) -> Path:
 
 
 def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
-    """Reads a policy that `Policy.save` wrote. Loading cannot run code."""
+    """Reads a policy that `Policy.save` wrote. `env` and `network` are as for `multihorizon.load`."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -80,12 +80,13 @@ def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
 
 
 def parameter_shapes(agent: AgentConfig, actions: int, shape: tuple[int, ...], network: Any) -> dict[str, Any]:
+    """Returns the shape and type of each weight, without computing any."""
     learner = Learner(agent, actions, shape, as_torso(network))
     return jax.eval_shape(learner.init, jax.random.key(0)).parameters
 
 
 def check_shapes(held: dict[str, Any], like: dict[str, Any], source: Any) -> None:
-    """Raises an error that names the first weight that differs, with both shapes."""
+    """Raises an error for the first weight with another shape or type, or with a value that is not finite."""
     for name in [*like, *held]:
         found = tuple(held[name].shape) if name in held else "none"
         wanted = tuple(like[name].shape) if name in like else "none"

@@ -1,4 +1,4 @@
-"""One episode of a policy, step by step, with pictures to look at."""
+"""Records one episode of a policy step by step, with a picture of each step."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,17 @@ FRAMES_PER_SECOND = 15
 
 @dataclass(frozen=True)
 class EpisodeRecord:
-    """An episode, step by step; the last picture is what it ended with."""
+    """One recorded episode of T steps.
+
+    Attributes:
+        pictures: The picture before each step, and one of the end [T + 1].
+        values: The heads' Q-values before each step [T H A].
+        actions: The action of each step [T].
+        rewards: The reward of each step [T].
+        gammas: The discount factors of the heads [H].
+        acting_weights: The weights of the heads at each step [T H].
+        frames_per_second: The speed at which the environment is usually shown.
+    """
 
     pictures: list[UInt8[np.ndarray, "h w 3"]]
     values: Float[np.ndarray, "T H A"]
@@ -29,11 +39,11 @@ class EpisodeRecord:
     rewards: Float[np.ndarray, " T"]
     gammas: Float[np.ndarray, " H"]
     acting_weights: Float[np.ndarray, "T H"]
-    frames_per_second: int = FRAMES_PER_SECOND  # at which the environment is usually shown
+    frames_per_second: int = FRAMES_PER_SECOND
 
 
 def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> EpisodeRecord:
-    """Plays one episode with the policy's own exploration for evaluation."""
+    """Plays one episode of at most `max_steps`, with the agent's ε for evaluation."""
     learner, parameters = policy._learner, policy.parameters
     played: VectorEnvironment = chosen.on_host(1) if chosen.on_host else LiftedEnvironment(chosen.make_for_evaluation())
     shown = chosen.pictures() if chosen.pictures else None
@@ -62,7 +72,7 @@ def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> 
         if shown:
             seen = _step(shown, np.asarray(action)[None])
             picture = seen.frames[0]
-            if over:  # one that cannot show how it ended shows the next episode already
+            if over:  # without `finals`, the environment already shows the next episode
                 picture = pictures[-1] if seen.finals is None else seen.finals[0]
         last = moves.finals[0] if over and moves.finals is not None else moves.frames[0]
         pictures.append(_picture(last if picture is None else picture, backdrop))
@@ -88,10 +98,10 @@ def _step(environments: VectorEnvironment, actions: Int[np.ndarray, " M"]) -> Mo
 
 
 class LiftedEnvironment:
-    """One environment of the device, stepped from the host."""
+    """Adapts one environment on the device to the interface of those on the host."""
 
     count, stack, most_steps = 1, 1, 0
-    timing = TimingFields()  # nobody learns from it
+    timing = TimingFields()  # recording does not learn, so it needs no timing
 
     def __init__(self, environment: Environment) -> None:
         self.actions, self._environment = environment.actions, environment
@@ -103,9 +113,9 @@ class LiftedEnvironment:
 
     @property
     def backdrop(self) -> UInt8[np.ndarray, "h w 3"] | None:
-        """What a picture shows behind the agent, where the environment has one."""
+        """The background of a picture, or None if the environment has none."""
         inner: Any = self._environment
-        while hasattr(inner, "environment"):  # inside a wrapper, such as hazard
+        while hasattr(inner, "environment"):  # unwraps wrappers, such as hazard
             inner = inner.environment
         return getattr(inner, "backdrop", None)
 
@@ -132,20 +142,20 @@ class LiftedEnvironment:
         self._state = None
 
 
-CHANNELS = np.array(  # Okabe & Ito's colours, for the kinds of things that an observation tells apart
+CHANNELS = np.array(  # Okabe & Ito's colours, one for each channel of an observation
     [(0, 114, 178), (230, 159, 0), (0, 158, 115), (213, 94, 0), (204, 121, 167), (86, 180, 233), (240, 228, 66)]
     + [(153, 153, 153), (255, 255, 255), (120, 80, 40)],
     np.uint8,
 )
 
 
-AGENT = (0, 60, 140)  # on a backdrop
+AGENT = (0, 60, 140)  # colour on a backdrop
 
 
 def _picture(
     frame: Shaped[np.ndarray, "..."], backdrop: UInt8[np.ndarray, "h w 3"] | None = None
 ) -> UInt8[np.ndarray, "h w 3"]:
-    """Draws a frame: an image as it is, channels as colours or on a backdrop, anything else blank."""
+    """Returns an image unchanged, channels as colours or on a backdrop, and a white picture for anything else."""
     if backdrop is not None:
         return np.where(frame[..., :1] > 0, np.array(AGENT, np.uint8), backdrop)
     if frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[-1] in (1, 3):

@@ -1,4 +1,4 @@
-"""Weights of a run as an .npz file. Names, shapes and types are checked before any array is read. Needs no JAX."""
+"""Reads and writes the weights of a run as .npz files, and checks shapes before it reads arrays. Needs no JAX."""
 
 import tokenize
 import zipfile
@@ -16,7 +16,7 @@ UNREADABLE = (ValueError, KeyError, EOFError, SyntaxError, NotImplementedError, 
 
 @runtime_checkable
 class Shaped(Protocol):
-    """An array, or what describes one."""
+    """Anything with a shape and a type: an array, or a description of one."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -35,11 +35,17 @@ def save_weights(path: Path, named: Mapping[str, Any]) -> Path:
 def load_weights(path: Path, like: Mapping[str, Shaped]) -> dict[str, np.ndarray]:
     """Reads weights with the names, shapes and types of `like`.
 
-    A file that holds anything else is refused before its arrays are read, so that it cannot take more memory than the
-    weights themselves.
+    Headers are checked before arrays are read, so that a hostile file cannot take more memory than the weights do.
+
+    Args:
+        path: The weights file.
+        like: The expected shape and type of each array, by name.
+
+    Returns:
+        The arrays, by name.
 
     Raises:
-        InputError: The file holds something else, or is damaged.
+        InputError: The file is missing or damaged, or holds other arrays.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -61,7 +67,7 @@ def load_weights(path: Path, like: Mapping[str, Shaped]) -> dict[str, np.ndarray
 
 
 def _read(file: zipfile.ZipFile, name: str, like: Shaped) -> np.ndarray:
-    """Reads one array after its header was checked."""
+    """Checks the header of one array, and reads it."""
     wanted, dtype = tuple(like.shape), np.dtype(like.dtype)
     with file.open(f"{name}.npy") as stream:
         version = np.lib.format.read_magic(stream)
@@ -73,6 +79,6 @@ def _read(file: zipfile.ZipFile, name: str, like: Shaped) -> np.ndarray:
             raise ValueError(f"{name} has shape {shape} ({found}), not {wanted} ({dtype})")
         count = dtype.itemsize * int(np.prod(wanted))
         content = stream.read(count)
-        if len(content) != count or stream.read(1):  # reading to the end compares the checksum
+        if len(content) != count or stream.read(1):  # zipfile compares its checksum only when the end is reached
             raise ValueError(f"{name} has another length than its shape says")
     return np.frombuffer(content, dtype).reshape(wanted)
