@@ -21,7 +21,7 @@ def test_agents_are_listed_with_their_differences(capsys: pytest.CaptureFixture[
     assert rows["hyper-rainbow"].count("*") == 2
     assert main(["agents", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert len(listed) == 13
+    assert len(listed) == 14
     assert listed["hyper-c51"]["loss"] == {"type": "Categorical", "atoms": 51, "v_max": 10.0}
     assert len(listed["hyper-c51"]["horizons"]["gammas"]) == 10
 

@@ -73,7 +73,7 @@ def test_fewer_than_three_horizons_have_no_panel(tmp_path: Path) -> None:
     for heads in (2, 3):
         pictures = [np.zeros((8, 8, 3), np.uint8)] * 5
         values, gammas = np.ones((4, heads, 2)), np.linspace(0.5, 0.9, heads)
-        episode = EpisodeRecord(pictures, values, np.zeros(4, int), np.ones(4), gammas, np.ones(heads))
+        episode = EpisodeRecord(pictures, values, np.zeros(4, int), np.ones(4), gammas, np.ones((4, heads)))
         with Image.open(write_video(episode, tmp_path / f"{heads}.gif", "made up", 15)) as video:
             sizes.append(video.size[1])
     assert sizes == [HEIGHT, HEIGHT + PANEL]

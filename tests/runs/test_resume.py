@@ -178,7 +178,7 @@ def test_checkpoint_without_read_permission_is_not_renamed(tmp_path: Path, monke
     def refuse(path: Path) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("multihorizon.runs.checkpoint._checksum", refuse)
+    monkeypatch.setattr("multihorizon.runs.checkpoint.file_checksum", refuse)
     with pytest.raises(ValueError, match=r"cannot be read \(Permission denied\)"):
         run(tmp_path / "kept")
     assert {path.name[:9] for path in (tmp_path / "kept/checkpoints").iterdir()} == {"iteration"}

@@ -80,6 +80,9 @@ class Lethal:
     count twice.
 
     Use it to evaluate an agent that has learned with reported survival, or to learn the danger from experience.
+
+    Args:
+        environment: The environment, whose steps report survival.
     """
 
     environment: Environment

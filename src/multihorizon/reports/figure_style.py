@@ -5,6 +5,7 @@ The colours suit colour-blind readers (Okabe & Ito). An agent has the same colou
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -89,7 +90,8 @@ def save(figure: Figure, path: Path, plain: bool = False) -> Path:
     """
     undated: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
     settings = SETTINGS | {"svg.hashsalt": path.name} | (PLAIN_TEXT if plain else {})
-    with rc_context(settings), atomically(path) as file:
+    with rc_context(settings), atomically(path) as file, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in another script shows as boxes
         figure.savefig(file, **undated)
     return path
 

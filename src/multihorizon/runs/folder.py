@@ -1,5 +1,8 @@
 """The folder of a run: its file names, which process owns it, and whether the run is finished. Needs no JAX."""
 
+import shutil
+import tempfile
+import weakref
 from pathlib import Path
 
 import filelock
@@ -75,3 +78,11 @@ class Lock:
     def close(self) -> None:
         """Releases the lock."""
         self._lock.release()
+
+
+class TemporaryFolder:
+    """A temporary folder, removed when the last run that refers to it is garbage-collected."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="multihorizon-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)

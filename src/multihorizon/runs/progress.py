@@ -1,12 +1,14 @@
 """Watchers show the progress of a run."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from multihorizon.errors import InputError
 from multihorizon.runs.configuration import Configuration
+from multihorizon.runs.loggers import Logger
 from multihorizon.training.trainer import IterationMetrics, Report
 
 
@@ -79,3 +81,16 @@ def warn(message: str) -> None:
 
 
 NO_HOOKS = Hooks(lambda progress: None, lambda metrics: None, warn)
+
+
+def check_hooks(callback: Any, loggers: Any, watcher: Any) -> None:
+    """Raises an error unless the callback, the loggers and the watcher have the methods that a run calls."""
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback must be a function of an iteration's metrics, got {callback!r}")
+    if loggers is not None and not isinstance(loggers, Sequence):
+        raise InputError(f"loggers must be a list, as in loggers=[mh.loggers.Csv()], got {loggers!r}")
+    for logger in loggers or ():
+        if isinstance(logger, type) or not isinstance(logger, Logger):
+            raise InputError(f"a logger must have the methods begin, log and close, got {logger!r}")
+    if isinstance(watcher, type) or not isinstance(watcher, Watcher):
+        raise InputError(f"watcher must be mh.PrintedProgress() or mh.NoProgress(), got {watcher!r}")

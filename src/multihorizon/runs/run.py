@@ -1,8 +1,5 @@
 """Training from Python: `train`, the run that it returns, and policies loaded from disk."""
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -18,11 +15,11 @@ from multihorizon.agents.presets import agent as agent_by_name
 from multihorizon.errors import InputError, at_least
 from multihorizon.runs.configuration import Configuration, device_name, read_configuration
 from multihorizon.runs.configure import configured, made
-from multihorizon.runs.folder import CONFIGURATION, LOCK, is_finished, newest_weights
+from multihorizon.runs.folder import CONFIGURATION, LOCK, TemporaryFolder, is_finished, newest_weights
 from multihorizon.runs.loggers import Logger
 from multihorizon.runs.metrics import read_metrics, rows_of
 from multihorizon.runs.policy import Policy
-from multihorizon.runs.progress import NoProgress, Watcher
+from multihorizon.runs.progress import NoProgress, Watcher, check_hooks
 from multihorizon.runs.recording import Callback, record
 from multihorizon.runs.records import Records
 from multihorizon.runs.saved_policy import CONFIGURATION as POLICY
@@ -45,14 +42,6 @@ class Own:
     env: Any = None
     network: Any = None
     eval_env: Any = None
-
-
-class TemporaryFolder:
-    """A temporary folder, removed when the last run that refers to it is garbage-collected."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="multihorizon-"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,19 +168,6 @@ class Run:
         seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
         where = f"{self.configuration.agent.name} in {self.configuration.environment}"
         return f"Run({where}, {seeds}, {state}, {str(self.folder)!r})"
-
-
-def check_hooks(callback: Any, loggers: Any, watcher: Any) -> None:
-    """Raises an error unless the callback, the loggers and the watcher have the methods that a run calls."""
-    if callback is not None and not callable(callback):
-        raise InputError(f"callback must be a function of an iteration's metrics, got {callback!r}")
-    if loggers is not None and not isinstance(loggers, Sequence):
-        raise InputError(f"loggers must be a list, as in loggers=[mh.loggers.Csv()], got {loggers!r}")
-    for logger in loggers or ():
-        if isinstance(logger, type) or not isinstance(logger, Logger):
-            raise InputError(f"a logger must have the methods begin, log and close, got {logger!r}")
-    if isinstance(watcher, type) or not isinstance(watcher, Watcher):
-        raise InputError(f"watcher must be mh.PrintedProgress() or mh.NoProgress(), got {watcher!r}")
 
 
 MAY_CHANGE = ("checkpoint_minutes", "checkpoint_replay", "evaluation_steps", "num_evaluation_envs", "weights_every")
