@@ -257,6 +257,16 @@ def test_a_callback_that_raises_keeps_the_run(tmp_path: Path) -> None:
         trained("CartPole-v1", tmp_path / "run", callback=fails)
     run = mh.load_run(tmp_path / "run")
     assert len(run.metrics) == 2
+    assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
+
+
+def test_policy_remembers_the_environment_that_was_handed_in(tmp_path: Path) -> None:
+    run = trained(Corridor, tmp_path / "run")
+    run.policy().save(tmp_path / "policy")
+    for policy in (run.policy(), mh.load(tmp_path / "policy", env=Corridor)):
+        assert len(mh.evaluate(policy, episodes=2)) == 2
+    with pytest.raises(mh.InputError, match="hand it in with env="):
+        mh.evaluate(mh.load(tmp_path / "policy"), episodes=2)
 
 
 def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:

@@ -51,17 +51,14 @@ def watch(
         The file, the number of steps and the return.
     """
     from multihorizon.reports.video import check_writer, write_video
-    from multihorizon.runs.policy import check_environment
     from multihorizon.runs.watching import record_episode
-    from multihorizon.training.worlds import stored_world, world
 
     at_least("seed", seed, 0, 2**31 - 1)
     at_least("max_steps", max_steps, 1, 27_000)
     path = Path(out)
     check_writer(path)
     writable_file(path)
-    chosen = stored_world(policy.environment) if env is None else world(env)
-    check_environment(chosen, policy.observation_shape, policy.num_actions)
+    chosen = policy.world(env)
     episode = record_episode(policy, chosen, seed, max_steps)
     rate = at_least("fps", episode.frames_per_second if fps is None else fps, 1, 120)
     write_video(episode, path, f"{policy.agent.name} in {chosen.name}", rate)

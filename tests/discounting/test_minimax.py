@@ -120,3 +120,8 @@ def test_plain_function_over_a_long_range() -> None:
 def test_invalid_input_is_rejected_with_a_message(heads: int, cap: float, t_max: int, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         minimax_grid(ATARI, heads, gamma_max=cap, t_max=t_max)
+
+
+def test_rising_discount_is_refused() -> None:
+    with pytest.raises(ValueError, match="a discount must not rise"):
+        minimax_grid(lambda t: 0.3 if 0 < t < 5 else 0.9, 3)

@@ -2,6 +2,8 @@
 
 import argparse
 
+from multihorizon.errors import one_of
+
 SUMMARY = "lists the paper's agents and those of its ablation"
 DESCRIPTION = """\
 Lists DQN, C51 and Rainbow, the agents of the ablation between C51 and Rainbow, and any-rainbow, whose horizons are
@@ -34,6 +36,8 @@ def run(options: argparse.Namespace) -> None:
     from multihorizon.cli.terminal import show, show_json, table
     from multihorizon.runs.configuration import plain
 
+    if options.agent is not None:
+        one_of("agent", options.agent, PRESETS)
     if options.env:
         _show_resolved(options.agent, options.env, options.json)
         return

@@ -25,9 +25,8 @@ from multihorizon.discounting.reweighting import (
     best_weights,
     least_error,
     minimax_weights,
-    sampled,
 )
-from multihorizon.discounting.sources import as_discount
+from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, inside
 
 FITTED_TIMES = 80  # fewer than for one discount: the program has a row for each time and discount

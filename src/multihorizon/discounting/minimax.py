@@ -16,7 +16,7 @@ from scipy.optimize import least_squares, linprog
 from multihorizon.discounting.discount import Discount
 from multihorizon.discounting.hazard import Prior
 from multihorizon.discounting.horizons import MOST_HEADS, Horizons
-from multihorizon.discounting.sources import as_discount
+from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import at_least, inside
 
 MOST_RATE = 40.0  # e^{-40} is 0 to the precision of a float from the first step on
@@ -80,13 +80,13 @@ def minimax_grid(
         The horizons, γ increasing [H].
 
     Raises:
-        InputError: If the source is none of those, or another argument lies outside its range.
+        InputError: If the source is none of those, if the discount rises or is not positive at 0, or if another
+            argument lies outside its range.
     """
     discount = as_discount(source, "minimax_grid")
     heads = at_least("heads", heads, 1, MOST_HEADS)
     cap = inside("gamma_max", gamma_max, 0, 1)
-    every_step = np.arange(at_least("t_max", t_max, 1) + 1)
-    wanted = np.asarray(discount(every_step))[None]
+    wanted = sampled(discount, at_least("t_max", t_max, 1))[None]
     *_, best = grow(problem_at(fitted_steps(t_max), wanted, cap), heads)
     return _as_horizons(refine(best, wanted, cap), heads, cap)
 

@@ -16,11 +16,10 @@ from multihorizon.discounting.discount import Discount
 from multihorizon.discounting.hazard import Prior
 from multihorizon.discounting.horizons import Horizons
 from multihorizon.discounting.minimax import MOST_RATE, fitted_steps, grow, minimax_grid, problem_at
-from multihorizon.discounting.sources import as_discount
+from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, positive
 
 MOST_SIGNED = 10.0  # largest Σ|wᵢ|, in units of d(0), where weights may be negative
-RISE = 1e-9  # in units of d(0); a smaller rise between two steps is a rounding error
 ALL_STEPS = 400  # up to this many, the program has a row for every step
 DENSE = 150  # discount factors that stand for any number of heads
 MOST_SUGGESTED = 12  # heads
@@ -94,7 +93,7 @@ def reweight(
         InputError: If the discount rises or is not positive at 0; or if the largest error exceeds `tolerance`. The
             message then says how many heads, or which largest γ, would do.
     """
-    wanted = as_discount(discount, "reweight")
+    wanted = as_discount(discount, "a change of discount")
     values = sampled(wanted, at_least("t_max", t_max, 1))
     allowed = positive("tolerance", tolerance) * values[0]
     weights = values[0] * best_weights(horizons.gammas, values / values[0], method)
@@ -102,28 +101,11 @@ def reweight(
     fit = found.fit(wanted, t_max)
     if fit.max_error > allowed:
         raise InputError(
-            f"{len(horizons)} heads with γ ≤ {horizons.gammas.max():.6g} cannot express {wanted}: the largest error "
-            f"over t = 0..{t_max} is {fit.max_error:.3g} at t = {fit.max_error_at}, the tolerance is {allowed:.3g}; "
-            + _remedy(horizons, wanted, values, allowed, method)
+            f"{_counted(len(horizons))} with γ ≤ {horizons.gammas.max():.6g} cannot express {wanted}: the largest "
+            f"error over t = 0..{t_max} is {fit.max_error:.3g} at t = {fit.max_error_at}, the tolerance is "
+            f"{allowed:.3g}; " + _remedy(horizons, wanted, values, allowed, method)
         )
     return Reweighting(found, wanted, int(t_max), fit.max_error, fit.max_error_at)
-
-
-def sampled(discount: Discount, t_max: int) -> Float[np.ndarray, " every_step"]:
-    """Returns d(0), ..., d(t_max), checked to start above 0 and never to rise."""
-    values = np.asarray(discount(np.arange(t_max + 1)))
-    if not (values[0] > 0 and np.all(np.isfinite(values))):
-        raise InputError(
-            f"a discount must be finite and start at a positive number, but {discount} has d(0) = {values[0]:g}"
-        )
-    rise = np.flatnonzero(np.diff(values) > RISE * values[0])
-    if len(rise):
-        t = int(rise[0])
-        raise InputError(
-            f"a discount must not rise, but {discount} goes from {values[t]:.6g} at t = {t} to {values[t + 1]:.6g} at "
-            f"t = {t + 1}"
-        )
-    return values
 
 
 def best_weights(
@@ -212,5 +194,9 @@ def _enough_heads(wanted: Discount, values: np.ndarray, cap: float, allowed: flo
         if problem.error(heads) <= allowed:
             error = minimax_grid(wanted, count, gamma_max=cap, t_max=len(values) - 1).fit(wanted, len(values) - 1)
             if error.max_error <= allowed:
-                return "1 head" if count == 1 else f"{count} heads"
+                return _counted(count)
     return f"more than {MOST_SUGGESTED} heads"
+
+
+def _counted(heads: int) -> str:
+    return "1 head" if heads == 1 else f"{heads} heads"

@@ -2,9 +2,14 @@
 
 from collections.abc import Callable
 
+import numpy as np
+from jaxtyping import Float
+
 from multihorizon.discounting.discount import Discount, from_function, from_prior
 from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError
+
+RISE = 1e-9  # of a discount between two steps, in units of d(0), that is rounding
 
 
 def as_prior(source: object, grid: str) -> Prior:
@@ -25,12 +30,29 @@ def as_discount(source: Discount | Prior | Callable[[float], float], grid: str) 
     if isinstance(source, Prior):
         return from_prior(source)
     if not callable(source) or isinstance(source, type):
-        raise InputError(_refusal(source, grid))
+        raise InputError(_refusal(source, grid, "a Discount, a Prior or a function of t"))
     return from_function(source)
 
 
-def _refusal(source: object, grid: str) -> str:
-    needs = f"{grid} needs a Discount or a Prior"
+def sampled(discount: Discount, t_max: int) -> Float[np.ndarray, " every_step"]:
+    """Returns d(0), ..., d(t_max), checked to start above 0 and never to rise."""
+    values = np.asarray(discount(np.arange(t_max + 1)))
+    if not (values[0] > 0 and np.all(np.isfinite(values))):
+        raise InputError(
+            f"a discount must be finite and start at a positive number, but {discount} has d(0) = {values[0]:g}"
+        )
+    rise = np.flatnonzero(np.diff(values) > RISE * values[0])
+    if len(rise):
+        t = int(rise[0])
+        raise InputError(
+            f"a discount must not rise, but {discount} goes from {values[t]:.6g} at t = {t} to {values[t + 1]:.6g} at "
+            f"t = {t + 1}"
+        )
+    return values
+
+
+def _refusal(source: object, grid: str, allowed: str = "a Discount or a Prior") -> str:
+    needs = f"{grid} needs {allowed}"
     if isinstance(source, type):
         return f"{needs}, got the class {source.__name__}; call it, as in hazard.Exponential(0.01)"
     if callable(source):

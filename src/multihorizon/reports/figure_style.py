@@ -6,7 +6,8 @@ The colours suit colour-blind readers (Okabe & Ito). An agent has the same colou
 import io
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -90,10 +91,17 @@ def save(figure: Figure, path: Path, plain: bool = False) -> Path:
     """
     undated: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
     settings = SETTINGS | {"svg.hashsalt": path.name} | (PLAIN_TEXT if plain else {})
-    with rc_context(settings), atomically(path) as file, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in another script shows as boxes
+    with rc_context(settings), atomically(path) as file, any_script():
         figure.savefig(file, **undated)
     return path
+
+
+@contextmanager
+def any_script() -> Iterator[None]:
+    """Lets names in scripts that the font lacks show as boxes, without a warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
 
 
 def choose_line_styles(
@@ -125,7 +133,7 @@ def shorten_names(environments: Sequence[str]) -> dict[str, str]:
 def render_svg(figure: Figure, name: str) -> str:
     """Renders a figure for a page: the page sets its size and colours, and `name` makes its ids unique."""
     text = io.StringIO()
-    with rc_context(SETTINGS | PAGE_SETTINGS | PLAIN_TEXT | {"svg.hashsalt": name}):
+    with rc_context(SETTINGS | PAGE_SETTINGS | PLAIN_TEXT | {"svg.hashsalt": name}), any_script():
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = text.getvalue()[text.getvalue().index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)

@@ -15,10 +15,10 @@ from multihorizon import interrupts
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs.vector import VectorEnvironment
 from multihorizon.errors import InputError, at_least
-from multihorizon.runs.policy import Policy, check_environment
+from multihorizon.runs.policy import Policy
 from multihorizon.training.evaluation import MOST_STEPS, play_episodes
 from multihorizon.training.state import follow
-from multihorizon.training.worlds import World, stored_world, world
+from multihorizon.training.worlds import World
 
 MOST_AT_ONCE = 32  # environments on the host
 HAZARD = 0x68617A  # separates the random numbers for hazard from all others of a seed
@@ -111,8 +111,7 @@ def evaluate(
     at_least("max_steps", max_steps, 1)
     if hazard is not None and not isinstance(hazard, Prior):
         raise InputError(f"hazard must be a prior, such as mh.hazard.Exponential(0.01), got {hazard!r}")
-    chosen = stored_world(policy.environment) if env is None else world(env)
-    check_environment(chosen, policy.observation_shape, policy.num_actions)
+    chosen = policy.world(env)
     epsilon = policy.agent.epsilon.evaluation if epsilon is None else epsilon
     if not 0 <= epsilon <= 1:
         raise InputError(f"epsilon must lie in [0, 1], got {epsilon:g}")

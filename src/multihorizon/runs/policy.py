@@ -28,6 +28,7 @@ from multihorizon.discounting import (
 )
 from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError
+from multihorizon.training.worlds import World, stored_world, world
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,7 @@ class Policy:
             error and the step at which it occurs. None for a policy that acts by the discount it was trained with.
             `save` does not store it.
         risk: The measure of risk that `with_risk` was given; None to act by the mean.
+        own_env: The environment that was handed in, where it was the user's own. `save` does not store it.
     """
 
     agent: AgentConfig
@@ -60,6 +62,7 @@ class Policy:
     parameters: Parameters
     reweighting: Reweighting | None = None
     risk: Risk | None = None
+    own_env: Any = None
 
     def __post_init__(self) -> None:
         if self.risk is not None:
@@ -81,6 +84,23 @@ class Policy:
     @cached_property
     def _risk_scores(self) -> Any:
         return jax.jit(jax.vmap(self._learner.risk_scores, (None, 0, 0)))
+
+    def world(self, env: Any = None) -> World:
+        """Returns the environment to play in.
+
+        Args:
+            env: An environment as for `multihorizon.train`; by default the one that the policy was trained in.
+
+        Returns:
+            The environment with its default settings.
+
+        Raises:
+            InputError: It has other observations or actions, or was the user's own and is not known.
+        """
+        given = self.own_env if env is None else env
+        chosen = stored_world(self.environment) if given is None else world(given)
+        check_environment(chosen, self.observation_shape, self.num_actions)
+        return chosen
 
     @property
     def horizons(self) -> Horizons:
@@ -313,8 +333,6 @@ class Policy:
 
 def check_environment(env: Any, shape: tuple[int, ...], actions: int) -> None:
     """Raises an error if an environment has other observations or actions than a policy."""
-    from multihorizon.training.worlds import world
-
     found_shape, found_actions = world(env).spaces()
     if (found_shape, found_actions) != (shape, actions):
         raise InputError(

@@ -10,6 +10,7 @@ from typing import Any
 from multihorizon import interrupts
 from multihorizon.agents.acting import acting_weights
 from multihorizon.agents.config import AgentConfig
+from multihorizon.agents.networks import OwnNetwork
 from multihorizon.errors import InputError
 from multihorizon.files import writable_folder
 from multihorizon.runs.checkpoint import Checkpoints
@@ -19,10 +20,15 @@ from multihorizon.runs.metrics import Warn, read_metrics, rows_of
 from multihorizon.runs.records import Records
 from multihorizon.training.guard import DivergenceError, good_copy
 from multihorizon.training.trainer import IterationMetrics, Report, Trainer
+from multihorizon.training.worlds import OWN
 
 Callback = Callable[[list[dict[str, Any]]], bool | None]
 """Receives the metrics of an iteration, one row for each seed. Training stops if it returns False."""
 DISCOUNT_TIMES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)
+
+
+class CallbackError(InputError):
+    """The user's callback raised an exception."""
 
 
 def iterations(
@@ -137,7 +143,11 @@ def _record(
         if last is not None and (_is_worth_saving(last, done, checkpointed) or done == trainer.schedule.iterations):
             checkpoints.save(last, done)
             checkpointed = done
-        raise KeyboardInterrupt(where_to_resume(folder, checkpointed)) from None
+        raise KeyboardInterrupt(where_to_resume(folder, checkpointed, configuration)) from None
+    except CallbackError:
+        if _is_worth_saving(last, done, checkpointed):
+            checkpoints.save(last, done)
+        raise
     except DivergenceError as problem:
         kept = records.weights(problem.parameters, LAST_GOOD)
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
@@ -179,14 +189,18 @@ def _stops(callback: Callback, line: dict[str, Any], seed: int, folder: Path) ->
     try:
         return callback(rows_of(line, seed)) is False
     except Exception as problem:  # user code may raise anything
-        raise InputError(
+        raise CallbackError(
             f"the callback raised {type(problem).__name__}: {problem}; what was trained is in {folder}"
         ) from problem
 
 
-def where_to_resume(folder: Path, iterations: int) -> str:
-    """Returns the command that resumes an interrupted run, and the iteration after which it continues."""
+def where_to_resume(folder: Path, iterations: int, configuration: Configuration) -> str:
+    """Returns how to continue a run that was interrupted: by a command, or in Python where parts are the user's own."""
+    own = {"env": configuration.environment.startswith(OWN), "network": isinstance(configuration.torso, OwnNetwork)}
     how = f"multihorizon resume {shlex.quote(str(folder))}"
+    if any(own.values()):
+        given = ", ".join(f"{name}=..." for name, is_own in own.items() if is_own)
+        how = f"mh.load_run({str(folder)!r}, {given}).resume()"
     if iterations:
         return f"{how} continues after iteration {iterations}"
     return f"no iteration was finished, so {how} starts from the beginning"

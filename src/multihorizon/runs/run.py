@@ -109,8 +109,9 @@ class Run:
         mine = jax.tree.map(lambda x: x[seed - self.configuration.seed], parameters)
         network = self.configuration.torso if self.own.network is None else self.own.network
         environment = self.configuration.environment
+        shape = learner.observation_shape
         return Policy(
-            self.configuration.agent, environment, learner.actions, learner.observation_shape, dtype, network, mine
+            self.configuration.agent, environment, learner.actions, shape, dtype, network, mine, own_env=self.own.env
         )
 
     def resume(

@@ -76,7 +76,7 @@ def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
     like = parameter_shapes(agent, actions, shape, given)
     check_shapes(held, like, folder / WEIGHTS)
     parameters = {name: jnp.asarray(held[name]) for name in like}
-    return Policy(agent, environment, actions, shape, dtype, given, parameters, risk=risk)
+    return Policy(agent, environment, actions, shape, dtype, given, parameters, risk=risk, own_env=env)
 
 
 def parameter_shapes(agent: AgentConfig, actions: int, shape: tuple[int, ...], network: Any) -> dict[str, Any]:

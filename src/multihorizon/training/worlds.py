@@ -1,5 +1,6 @@
 """Environments of every kind, each with the network, the schedule and the settings that suit it."""
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -275,9 +276,10 @@ def _by_name(name: str) -> World:
 
         if name in gymnasium.registry or ":" in name:
             return _gymnasium(f"gym/{name}", name, name)
-        near = [known for known in gymnasium.registry if known.startswith(f"{name}-v")]
+        near = [known for known in gymnasium.registry if known.startswith(f"{name}-v")][-1:]
+        near = near or difflib.get_close_matches(name, gymnasium.registry, n=1, cutoff=0.8)
         if near:
-            raise InputError(f"unknown environment '{name}' (did you mean '{near[-1]}'?)")
+            raise InputError(f"unknown environment '{name}' (did you mean '{near[0]}'?)")
         one_of("environment", name, [*ON_DEVICE, "atari/GAME", "gym/ID"])
     return ON_DEVICE[one_of("environment", name, ON_DEVICE)]
 
