@@ -9,7 +9,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# The constraints hold for the tools that build the package as well.
+# The constraints also apply to the tools that build the package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
@@ -23,10 +23,10 @@ reproduce: $(VENV)/.installed
 	@echo "The discount that the published Atari agents act by ..."
 	@$(BIN)/multihorizon discount --out reproduced/discount
 	@echo
-	@echo "The paper's table of sixty games, and what may be said of it ..."
+	@echo "The paper's table of sixty games, and its statistics ..."
 	@$(BIN)/multihorizon report --paper --out reproduced/paper
 	@echo
-	@echo "Rainbow and Hyper-Rainbow learn to forage, three seeds each, and are judged under hazard (about a minute) ..."
+	@echo "Rainbow and Hyper-Rainbow learn to forage, three seeds each, and are evaluated under hazard (about a minute) ..."
 	@$(BIN)/multihorizon foraging
 
 test: $(VENV)/.installed-dev

@@ -1,9 +1,9 @@
-"""Compares the training speed of this version with an earlier one, in alternating runs on any device.
+"""Compares the training speed of this version with that of an earlier one, in alternating runs on any device.
 
     git worktree add ../before 26d6444
     python benchmarks/before.py ../before --out results/cpu/before.json
 
-Each version makes a short and a long run with compiled programs; the difference gives the time per step.
+Each version makes a short and a long run from cached compiled programs; the difference gives the time per step.
 """
 
 import argparse
@@ -56,11 +56,11 @@ def main() -> None:
     options = parser.parse_args()
     at_least("--rounds", options.rounds, 1)
     if not (options.checkout / "src/multihorizon").is_dir():
-        raise InputError(f"{options.checkout} is no checkout of this project: it has no src/multihorizon")
+        raise InputError(f"{options.checkout} is not a checkout of this project: it has no src/multihorizon")
     writable_file(options.out)
     checkouts = {"before": options.checkout.resolve(), "now": HERE}
     found: dict[str, dict[str, list[float]]] = {}
-    print("| environment | before, steps/s | now, steps/s | now to before |\n|---|---|---|---|", flush=True)
+    print("| environment | before, steps/s | now, steps/s | now / before |\n|---|---|---|---|", flush=True)
     for environment in options.envs:
         _, short, long = RUNS[environment]
         rates: dict[str, list[float]] = {"before": [], "now": []}

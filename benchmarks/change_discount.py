@@ -1,14 +1,15 @@
-"""One training, any time preference: agents whose discount is changed after training, beside agents trained for it.
+"""Compares agents whose discount is changed after training with agents that were trained for that discount.
 
     python benchmarks/change_discount.py --out results/change-discount
     python benchmarks/change_discount.py --minatar breakout --out results/change-discount
 
-One agent for each world is trained without hazard. Its horizons are designed for hyperbolic discounts with k over three
-decades. Its discount is then changed.
+In each world one agent is trained without hazard. Its horizons are designed for hyperbolic discounts with k from 0.01
+to 10. Its discount is then changed.
 
-- Foraging, five hazard priors: what it earns under the prior, beside agents trained with horizons for that prior.
-- Foraging and Pathworld, k over three decades: what it chooses, beside agents trained for each k and the exact solver.
-- With --minatar, a MinAtar game under three hazard priors instead.
+- In Foraging, its return under five hazard priors is compared with that of agents trained with horizons for each prior.
+- In Foraging and Pathworld, its choices for k from 0.01 to 10 are compared with those of the exact solver and of agents
+  trained for seven of these k.
+- With --minatar, its return in a MinAtar game under three hazard priors is compared instead.
 
 In the small worlds, what a policy chooses and earns is computed exactly from its greedy actions in all states.
 """
@@ -44,7 +45,7 @@ MINATAR_PRIORS: dict[str, mh.hazard.Prior] = {
 KS = np.geomspace(0.01, 10, 25)
 TRAINED_KS = np.geomspace(0.01, 10, 7)
 PATHS = 5  # of the environment "pathworld"
-T_MAX = 40  # steps; no meal and no end of a path is further away
+T_MAX = 40  # steps; every meal and every end of a path is nearer than this
 HEADS, GAMMA_MAX = 6, 0.995
 STEPS = {"foraging": 15_000, "pathworld": 60_000}  # the environments' own defaults
 SHORT_STEPS = 20_000  # in Pathworld, to show what too little training does
@@ -77,7 +78,7 @@ def foraging_actions(policy: mh.Policy) -> np.ndarray:
 
 
 def earned_foraging(policies: list[mh.Policy], prior: mh.hazard.Prior) -> np.ndarray:
-    """Returns what each seed expects to earn under a prior, undiscounted."""
+    """Returns the expected undiscounted return of each seed's greedy policy under a prior."""
     return np.array([choice_of(foraging_actions(policy), prior).earned for policy in policies])
 
 
@@ -107,7 +108,7 @@ def resampled(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def compare(ours: np.ndarray, theirs: np.ndarray) -> Result:
-    """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval; None where a mean is 0."""
+    """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval; None where theirs can be 0."""
     rng = np.random.default_rng(0)
     found: Result = {"changed": ours.tolist(), "trained_for_it": theirs.tolist(), "ratio": None, "ratio_interval": None}
     above, below = resampled(ours, rng), resampled(theirs, rng)
@@ -145,7 +146,7 @@ def under_priors(
 def over_k(
     once: list[mh.Policy], env: str, steps: int, seeds: int, choose: Callable[[list[mh.Policy]], np.ndarray], exact: Any
 ) -> Result:
-    """Returns the choices of one trained agent and the exact solver at each k, and of agents trained for some k."""
+    """Returns the choices of the changed agent and of the exact solver at each k, and of agents trained for some k."""
     hyperbolic = mh.discount.hyperbolic
     found: Result = {
         "changed": {f"{k:.4g}": choose(changed(once, hyperbolic(float(k)))).tolist() for k in KS},
@@ -160,7 +161,7 @@ def over_k(
 
 
 def minatar(game: str, seeds: int, steps: int, episodes: int, out: Path) -> None:
-    """Compares under hazard in a MinAtar game. Episodes are up to some hundred steps long."""
+    """Compares returns under hazard in a MinAtar game. Episodes last up to several hundred steps."""
     env, t_max, cap = f"minatar/{one_of('MinAtar game', game, GAMES)}", 500, 0.997
     design = mh.design_horizons((0.01, 0.1), heads=HEADS, gamma_max=cap, t_max=t_max)
     print(design.report(), flush=True)
@@ -228,11 +229,11 @@ def draw_choices(found: Result) -> Figure:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10, help="seeds of each agent (default: 10)")
-    parser.add_argument("--own-seeds", type=int, default=3, help="seeds of each agent trained for one k (default: 3)")
+    parser.add_argument("--seeds", type=int, default=10, help="seeds per agent (default: 10)")
+    parser.add_argument("--own-seeds", type=int, default=3, help="seeds per agent trained for one k (default: 3)")
     parser.add_argument("--minatar", metavar="GAME", help="compare in this MinAtar game instead of the small worlds")
     parser.add_argument("--steps", type=int, default=1_000_000, help="training steps in MinAtar (default: 1,000,000)")
-    parser.add_argument("--episodes", type=int, default=1_000, help="episodes of a seed in MinAtar (default: 1,000)")
+    parser.add_argument("--episodes", type=int, default=1_000, help="evaluation episodes per seed (default: 1,000)")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     for name in ("seeds", "own_seeds", "steps", "episodes"):

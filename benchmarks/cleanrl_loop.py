@@ -1,4 +1,4 @@
-"""Measures the whole training loop of CleanRL's Rainbow in Atari, in frames per second: a peer for `loop.py`.
+"""Measures the whole training loop of CleanRL's Rainbow in Atari, in frames per second, to compare with `loop.py`.
 
     git clone https://github.com/vwxyzjn/cleanrl ../cleanrl
     python3 -m venv ../peer
@@ -6,9 +6,9 @@
     ../peer/bin/python benchmarks/cleanrl_loop.py ../cleanrl --out results/speed/cleanrl.json
 
 CleanRL's script runs unchanged and with its own settings, except for the length, the warm-up and the replay capacity.
-Shims restore what Gymnasium has renamed since and what NumPy 2.4 no longer allows. The measured time runs between
-optimiser steps, after the first ones, and includes the environment, the replay buffer and one update for every four
-agent steps. Without OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU set
+Shims restore names that Gymnasium has changed and conversions that NumPy 2.4 no longer allows. The measured time runs
+from one of the first optimiser steps to the last. It includes the environment, the replay buffer and one update for
+every four agent steps. Without OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU set
 OMP_NUM_THREADS=1, because PyTorch's threads wait for each other.
 """
 
@@ -39,7 +39,7 @@ from multihorizon.errors import InputError
 from multihorizon.files import write_json
 
 SCRIPT = Path("cleanrl", "rainbow_atari.py")
-FRAMES, STEPS = 4, 4  # in an agent step, and in an update
+FRAMES, STEPS = 4, 4  # frames per agent step, agent steps per update
 PART = 50  # updates per part: the first part is not timed, and each later part has its own speed
 
 
@@ -63,7 +63,7 @@ class Worlds(SyncVectorEnv):
 
 @cache
 def shares(of: int, to: int) -> np.ndarray:
-    """Returns the share of each of `of` pixels in each of `to` larger ones."""
+    """Returns the weights [to of] with which a row of `of` pixels is averaged to `to` larger pixels."""
     size, pixel = of / to, np.arange(of)
     begin = np.arange(to)[:, None] * size
     return (np.clip(np.minimum(begin + size, pixel + 1) - np.maximum(begin, pixel), 0, None) / size).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Dopamine's JAX Rainbow with its own configuration file. Used by the benchmarks only."""
+"""Builds Dopamine's JAX Rainbow agent, configured with gin. Used only by the benchmarks."""
 
 import sys
 from types import ModuleType
@@ -7,7 +7,7 @@ from typing import Any
 
 def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
     for name in ("baselines", "baselines.common", "baselines.common.atari_wrappers"):
-        sys.modules[name] = ModuleType(name)  # Dopamine imports it for Procgen only, so a stub suffices
+        sys.modules[name] = ModuleType(name)  # Dopamine imports these for Procgen only, so stubs suffice
     sys.modules["baselines.common"].atari_wrappers = sys.modules["baselines.common.atari_wrappers"]  # type: ignore[attr-defined]
     import gin  # type: ignore[import-not-found]
     from dopamine.jax.agents.rainbow.rainbow_agent import JaxRainbowAgent  # type: ignore[import-not-found]
@@ -25,7 +25,7 @@ def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
 
 
 def world_and_agent(game: str, warm_up: int) -> tuple[Any, Any]:
-    """Returns its environment, with sticky actions, and its agent."""
+    """Returns Dopamine's environment, with sticky actions, and its agent."""
     rainbow(2, 100, 50)  # stubs missing packages and parses the configuration
     from dopamine.discrete_domains.atari_lib import create_atari_environment  # type: ignore[import-not-found]
 

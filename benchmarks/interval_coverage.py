@@ -1,10 +1,10 @@
-"""Simulates how often a 95% interval of the IQM contains the truth: the plain stratified bootstrap, and ours.
+"""Simulates how often 95% intervals of the IQM contain the true IQM, for the plain stratified bootstrap and for ours.
 
     python benchmarks/interval_coverage.py
 
-Games have different means, and every trial draws a few seeds of each. The means are evenly spaced from 0 to 3, with
-normal or exponential noise of size 1, or lognormal, as far apart as those of Atari games, with normal noise of 3% of
-the mean. The truth trims the same share of runs at both ends as the estimate does.
+Games have different means, and every trial draws a few seeds of each. Even means are spaced from 0 to 3, with normal or
+exponential noise of size 1. Lognormal means are as far apart as those of Atari games, with normal noise of 3% of the
+mean. The true IQM trims the same share of runs at both ends as the estimate does.
 """
 
 import numpy as np

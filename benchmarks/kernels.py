@@ -1,4 +1,4 @@
-"""Draws the kernels of a few updates over time, from a profile by `update.py`.
+"""Draws a timeline of the GPU kernels of a few updates, from a profile that `update.py` wrote.
 
     python benchmarks/update.py --only 0 --profile FOLDER --out update.json
     python benchmarks/kernels.py FOLDER --out results/speed
@@ -76,7 +76,7 @@ def main() -> None:
         kind: sum(min(b, last) - max(a, first) for a, b in spans if b > first and a < last) / options.updates
         for kind, spans in lanes.items()
     }
-    print(f"| | µs of the {each:.0f} of an update |\n|---|---|")
+    print(f"| | µs per update, of {each:.0f} |\n|---|---|")
     for kind, taken in busy.items():
         print(f"| {kind} | {taken:.0f} |")
     found = {"microseconds": each, "between_draws": gaps.tolist(), "busy_microseconds": busy}

@@ -120,7 +120,7 @@ def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list
             continue
         if whole_nodes:
             node = nodes.pop(0)
-            killed.append(f"a node, with {' and '.join(running)} under way")
+            killed.append(f"a node, running {' and '.join(running)}")
             cluster.remove_node(node, allow_graceful=False)
             nodes.append(cluster.add_node(num_cpus=1))
         else:
@@ -142,8 +142,8 @@ def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=5, help="kills of each kind (default: 5)")
-    parser.add_argument("--ray-only", action="store_true", help="lose workers and nodes of Ray alone")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the moments (default: 0)")
+    parser.add_argument("--ray-only", action="store_true", help="kill only workers and nodes of Ray")
+    parser.add_argument("--seed", type=int, default=0, help="random seed for the times of the kills (default: 0)")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rng = random.Random(options.seed)

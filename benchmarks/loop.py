@@ -1,10 +1,10 @@
-"""Measures the whole training loop in Atari in frames per second, by seeds and environments.
+"""Measures the whole training loop in Atari in frames per second, by number of seeds and environments.
 
     python benchmarks/loop.py --dtype bfloat16 --seeds 1 3 --out loop.json
 
 The loop includes environments, copies to the device, the replay buffer and one update for every four agent steps.
 `--evaluation STEPS` measures an evaluation separately. The table also has the speed of the same environments alone,
-with random actions and unused frames, which is the upper limit on this machine. `--dopamine STEPS` also runs
+which take random actions and whose frames are discarded: the upper limit on this machine. `--dopamine STEPS` also runs
 Dopamine's JAX Rainbow in the same process; benchmarks/update_cpu.py says how to install it.
 """
 
@@ -36,13 +36,13 @@ from multihorizon.training.worlds import world
 
 FRAMES = 4
 SECONDS_ALONE = 3.0
-SETTLING = 2  # the first reports of learning, which compile
+SETTLING = 2  # the first reports with a loss are not timed, because they include compilation
 DOPAMINE_WARM_UP = 500  # steps
 DOPAMINE_SETTLING = 25  # updates
 
 
 class Clock:
-    """How long the parts of a turn take, in seconds until now."""
+    """Adds up the seconds that each part of a turn has taken so far."""
 
     def __init__(self) -> None:
         self.taken: Counter[str] = Counter()
@@ -89,19 +89,21 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     clock = Clock()
     clock.watch(collector)
     seen: list[Progress] = []
-    marks: list[tuple[float, int, Counter[str]]] = []  # now, steps, and taken until now
+    marks: list[tuple[float, int, Counter[str]]] = []  # time, step, and seconds taken by each part so far
 
     def report(progress: Progress) -> None:
         seen.append(progress)
         ends = (
             progress.step > trainer.iteration_steps - environments
-        )  # episodes are truncated here, which compiles a new program
+        )  # episodes are truncated here, which compiles another program
         if sum(p.loss is not None for p in seen) >= SETTLING and not ends:
             marks.append((time.perf_counter(), progress.step, clock.taken.copy()))
 
     training, _ = trainer.iterate(trainer.init(0), 0, 0, report)
     if len(marks) < 2:
-        raise InputError(f"{options.steps} steps are learned from in a few seconds, or less; use more --steps")
+        raise InputError(
+            f"{options.steps} steps are too few: learning from them ends before it can be timed; use more --steps"
+        )
     (begun, first, before_it), (ended, last, after_it) = marks[0], marks[-1]
     turns = max(1, (last - first) // collector.environments.group_size)
     parts = {name: 1e3 * (after_it[name] - before_it[name]) / turns for name in after_it}
@@ -125,7 +127,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
 
 
 def steps_alone(collector: HostCollector, seconds: float) -> float:
-    """Returns steps per second of environments that never wait for an agent."""
+    """Returns the steps per second of environments that never wait for an agent."""
     worlds = [collector.environments.group(group) for group in range(collector.environments.groups)]
     size, rng = collector.num_seeds * collector.environments.group_size, np.random.default_rng(0)
     actions = rng.integers(collector.core.learner.actions, size=(64, size))
@@ -190,7 +192,7 @@ def main() -> None:
     parser.add_argument("--game", default="Seaquest")
     parser.add_argument("--agent", default="multi-rainbow")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--envs", type=int, nargs="+", help="environments (default: the usual number)")
+    parser.add_argument("--envs", type=int, nargs="+", help="environments of each seed (default: as in training)")
     parser.add_argument("--evaluation-envs", type=int, help="environments in evaluation")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--warm-up", type=int, default=20_000)

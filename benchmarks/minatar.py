@@ -1,9 +1,9 @@
-"""Trains Rainbow, Multi-Rainbow and Hyper-Rainbow in MinAtar: returns with confidence intervals.
+"""Trains Rainbow, Multi-Rainbow and Hyper-Rainbow in MinAtar, and prints returns with confidence intervals.
 
     python benchmarks/minatar.py --games breakout asterix space_invaders --seeds 10 --out results/minatar
 
-The seeds of each game and agent train side by side on one device. Existing results are kept, and no run starts that
-would not end within --minutes, so the same command continues after a stop.
+The seeds of each game and agent train side by side on one device. Existing results are kept, so the
+same command continues after a stop. A run that would probably not end within --minutes does not start.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Rainbow over several horizons in PyTorch: an agent with a full replay, and one update. Used by benchmarks only.
+"""Rainbow over several horizons in PyTorch: an agent with a full replay buffer, and its update. For benchmarks only.
 
-It does the same work as `Learner.learn`, with the same two levels of sums in the replay buffer. Where several forms
-are possible, it uses the one that compiles to the fewest and fastest kernels.
+It does the same work as `Learner.learn`, with the same two levels of sums in the replay buffer. Of several
+equivalent operations, it uses those that compile to the fewest and fastest kernels.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from multihorizon.discounting import hazard, paper_grid, single
 
 SIDE, STACK, BATCH, STEPS, ATOMS, V_MAX = 84, 4, 32, 3, 51, 10.0
 LAYERS = ((4, 32, 8, 4), (32, 64, 4, 2), (64, 64, 3, 1))  # inputs, outputs, size, stride
-HIDDEN, FLAT, LANES = 512, 11 * 11 * 64, 8  # the heads' outputs are filled up to a multiple of LANES
+HIDDEN, FLAT, LANES = 512, 11 * 11 * 64, 8  # the heads' outputs are padded to a multiple of LANES
 LEARNING_RATE, EPSILON, BETAS = 6.25e-5, 1.5e-4, (0.9, 0.999)
 CONVOLVES = ("plain", "products")  # cuDNN with channels last, or patches by space-to-depth with one matrix product
 ADAMS = ("traced", "fused")  # traced within the update, or torch.optim's fused kernel after it
@@ -23,19 +23,19 @@ Tensors = list[torch.Tensor]
 
 
 class State(NamedTuple):
-    """Weights are (weight, bias) of three convolutions, the dense layer and the heads, one after the other."""
+    """Each list holds weight and bias of the three convolutions, the dense layer and the heads, in this order."""
 
     masters: Tensors
-    rounded: Tensors | None  # None where computed with in float32
+    rounded: Tensors | None  # copy of the masters in the type to compute with; None for float32
     target: Tensors
     means: Tensors
     squares: Tensors
     step: torch.Tensor
-    losses: torch.Tensor  # by head, of the last update
+    losses: torch.Tensor  # of each head in the last update
 
 
 class Replay(NamedTuple):
-    """As `multihorizon.agents.replay.Replay`: row t of stream n is at t·N + n."""
+    """Holds what `multihorizon.agents.replay.Replay` holds. Row t of stream n is at t·N + n."""
 
     frames: torch.Tensor
     actions: torch.Tensor
@@ -53,7 +53,7 @@ def same_padding(length: int, size: int, stride: int) -> tuple[int, int]:
 
 
 def convolved(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, size: int, stride: int) -> torch.Tensor:
-    """[B h w I] to [B h2 w2 O], with SAME padding, by a weight as `packed` makes it."""
+    """Convolves [B h w I] to [B h2 w2 O] with SAME padding. `packed` determines the layout of the weight."""
     before, after = same_padding(x.shape[1], size, stride)
     if weight.ndim == 4:
         channels_first = F.pad(x.permute(0, 3, 1, 2), (0, after - before) * 2)
@@ -70,7 +70,7 @@ def convolved(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, size: i
 
 
 def network(weights: Tensors, observations: torch.Tensor, shape: tuple[int, int]) -> torch.Tensor:
-    """Logits [B H A Z] in float32 of uint8 observations [B h w k]."""
+    """Returns float32 logits [B H A Z] for uint8 observations [B h w k]."""
     x = observations.to(weights[0].dtype).contiguous() * (1 / 255)
     for i, (_, _, size, stride) in enumerate(LAYERS):
         x = F.relu(convolved(x, weights[2 * i], weights[2 * i + 1], size, stride))
@@ -120,7 +120,7 @@ def fresh_weights(outputs: int, device: str) -> Tensors:
 
 
 class Agent:
-    """An agent. `learn` is one update, which is compiled as a whole and changes its state in place."""
+    """An agent. `learn` makes one update. It is compiled as a whole and changes the state and the replay in place."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Agent:
         )
 
     def _stacks(self, replay: Replay, row: torch.Tensor, stream: torch.Tensor) -> torch.Tensor:
-        """[B h w k], the oldest frame first; blank before the episode's start."""
+        """Returns observations [B h w k], the oldest frame first. Frames before the episode's start are blank."""
         rows = replay.frames.shape[0] // self.streams
         back = torch.arange(STACK - 1, -1, -1, device=self.device)
         frames = replay.frames[((row[:, None] - back) % rows) * self.streams + stream[:, None]]  # [B k hw]
@@ -174,7 +174,7 @@ class Agent:
         return frames.view(BATCH, STACK, SIDE, SIDE).permute(0, 2, 3, 1)
 
     def learn(self, state: State, replay: Replay, draws: torch.Tensor | None = None) -> Tensors:
-        """Makes one update. Returns the gradients if torch.optim's Adam follows, and None if Adam is included."""
+        """Makes one update. Returns the gradients for torch.optim's fused Adam; an empty list if Adam is traced."""
         if draws is None:
             draws = torch.rand(2, BATCH, device=self.device)
         rows, width = replay.frames.shape[0] // self.streams, replay.priorities.shape[1]
@@ -234,7 +234,7 @@ def search(sums: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
 
 
 def traced_adam(state: State, gradients: Tensors) -> None:
-    """Makes a step of Adam by operations on lists, which the compiler fuses into one kernel with the casts."""
+    """Makes a step of Adam. The compiler fuses these operations on lists of tensors, and the casts, into one kernel."""
     state.step.add_(1)
     torch._foreach_lerp_(state.means, gradients, 1 - BETAS[0])
     torch._foreach_mul_(state.squares, BETAS[1])

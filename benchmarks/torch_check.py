@@ -1,9 +1,9 @@
-"""Compares PyTorch's update with the Learner's: same weights, replay and draws, and several updates of both.
+"""Compares several updates by PyTorch with those of the Learner, from the same weights, replay buffer and draws.
 
     pip install torch
     python benchmarks/torch_check.py --device cuda
 
-Two PyTorch seeds get the same inputs, and each is compared in every requested form.
+Two seeds in PyTorch get the same inputs. Both are compared with the Learner in every requested form of the update.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.training.compiling import compiled
 
 FRAMES, STREAMS, ACTIONS, UPDATES, SEEDS = 8_000, 80, 6, 3, 2
-# Relative errors of norms. The second is for changes of weights, which jump by about 1e-3 with every feature that
-# rounding moves across zero before a ReLU.
+# Largest relative errors, in the Euclidean norm. The second is for changes of weights: they differ by about 1e-3 for
+# every feature whose sign before a ReLU depends on rounding.
 TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
 
 
@@ -57,7 +57,7 @@ def weights_of(parameters: Any) -> Tensors:
 
 
 def load(subject: Subject, state: LearnerState, replay: Replay) -> None:
-    """Copies weights into the existing tensors, which a captured graph refers to; the same for every seed."""
+    """Copies the same state to every seed, into the existing tensors, because a captured graph refers to them."""
     masters, target = (packed(weights_of(w), subject.agents[0].convolve) for w in (state.parameters, state.target))
     for agent in subject.agents:
         for tensors, weights in (
@@ -78,7 +78,7 @@ def load(subject: Subject, state: LearnerState, replay: Replay) -> None:
 
 
 def draws_of(replay: Replay, indices: Any) -> torch.Tensor:
-    """Returns the uniform draws for which these indices are sampled, one from each of B equal parts."""
+    """Returns uniform draws that make stratified sampling return these indices."""
     blocks, leaves = np.divmod(np.asarray(indices), replay.priorities.shape[1])
     priorities = np.asarray(replay.priorities, np.float64)
     ends = priorities.sum(1).cumsum()
@@ -92,7 +92,7 @@ def draws_of(replay: Replay, indices: Any) -> torch.Tensor:
 
 
 def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
-    """Prints the distance between the two, and returns whether it is within tolerance."""
+    """Prints the distance between the Learner's updates and PyTorch's, and returns whether it is within tolerance."""
     preset_ = preset("multi-rainbow")
     optimiser = replace(preset_.optimiser, epsilon_hat=False)  # PyTorch's Adam has no such option
     learning = replace(preset_, compute_dtype=dtype, optimiser=optimiser)

@@ -1,7 +1,7 @@
 """Hooks of the documentation build.
 
-Pages link to files of the repository with the relative paths that work there. The build adds the files outside docs/
-that pages link to, rewrites the links, fills in the generated parts of the reference, and checks the built site.
+Pages link to files by relative paths that are valid in the repository. The build adds the files outside docs/ that
+pages link to, rewrites the links, fills in the generated parts of the reference, and checks the built site.
 """
 
 import posixpath
@@ -29,7 +29,7 @@ OUTSIDE = {
 NOTEBOOKS = {f"notebooks/{path.stem}.md": f"notebooks/{path.name}" for path in sorted(ROOT.glob("notebooks/*.ipynb"))}
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)((?:#[^)\s]*)?)(?=\))")
 CODE = re.compile(r"^```.*?^```", re.M | re.S)
-# A formula with an exponent or an index, outside code, links and HTML.
+# `FORMULA` matches exponents and indices. It also matches code, links and HTML, as `verbatim`, which stay as they are.
 VERBATIM = r"^```.*?^```|(?<=\n\n)(?: {4}[^\n]*\n)+|`[^`\n]*`|\]\([^)\n]*\)|<[^>\n]*>|^:::[^\n]*"
 SCRIPT = r"{[^{}\n]+}|\d+\.\d+|\w+"
 FORMULA = re.compile(
@@ -78,7 +78,7 @@ def typeset(markdown: str) -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Raises an error where a page would load something from another host, or a generated part is missing."""
+    """Raises an error if a page would load something from another host, or a generated part is missing."""
     for path in sorted(Path(config.site_dir).rglob("*.html")):
         text = path.read_text(encoding="utf-8")
         if found := REMOTE.search(text):
@@ -88,7 +88,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def _in_repository(page_uri: str, target: str) -> str:
-    """Returns the path in the repository that a link on a page of the site means."""
+    """Returns the path in the repository that a link on a page of the site refers to."""
     home = OUTSIDE.get(page_uri) or NOTEBOOKS.get(page_uri) or f"docs/{page_uri}"
     return posixpath.normpath(posixpath.join(posixpath.dirname(home), target))
 

@@ -1,7 +1,8 @@
-"""Evaluate two time preferences, without hazard and under it.
+"""Evaluate two time preferences, with and without hazard.
 
 Under hazard each episode draws its own risk λ from a prior and ends at every step with probability 1 - e^{-λ}. A small
-meal of 2 is one step to the left; a large meal of 9 is seven steps to the right. Patience pays where life is long.
+meal of 2 is one step to the left; a large meal of 9 is seven steps to the right. Patience pays only if episodes
+last long enough.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Act by your own discount: from a function or from a belief about risk to horizons, and to an agent.
+"""Make an agent act by your own discount, given as a function or as a belief about risk.
 
 `mh.minimax_grid` finds the discount factors and weights whose sum is closest to the discount. More heads fit better.
 """

@@ -1,7 +1,7 @@
 """Train in your own Gymnasium environment: a small prize nearby against a large prize far away.
 
-One agent learns two discount factors. By γ = 0.6 the near prize of 2 is worth more, by γ = 0.95 the far prize of 10.
-Rewards keep their size: they are clipped to [-1, 1] in Atari only.
+One agent learns Q for two discount factors. With γ = 0.6 the near prize of 2 is worth more, with γ = 0.95 the far prize
+of 10. Rewards are not clipped: only Atari clips them to [-1, 1].
 """
 
 import gymnasium
@@ -34,7 +34,7 @@ class Corridor(gymnasium.Env):
 
 
 agent = mh.agent(
-    "multi-dqn",  # acts by its largest discount factor
+    "multi-dqn",  # acts by the head with the largest discount factor
     horizons=mh.Horizons(gammas=[0.6, 0.95], weights=[0.5, 0.5]),
     warm_up_steps=1_000,
     target_period_steps=200,

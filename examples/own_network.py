@@ -1,7 +1,7 @@
-"""Train with your own network, save the policy, and load it with the network handed in again.
+"""Train with your own network, save the policy, and load it by passing the network again.
 
-A network is a function `(key, observation_shape)` that makes an equinox module from one observation to a vector of
-features. The library adds a head for each horizon. A class with such an `__init__` is such a function.
+A network is a function `(key, observation_shape)` that makes an equinox module, or a class whose `__init__` takes these
+arguments. The module maps one observation to a vector of features. The library adds a head for each horizon.
 """
 
 import tempfile

@@ -1,7 +1,7 @@
-"""Train several seeds side by side, and keep two questions apart.
+"""Train several seeds side by side, and compute two kinds of interval.
 
-The interval over episodes says how well one trained policy is known. The interval over seeds says how well the
-algorithm is known: how it would do if it were trained again. Only the second one supports a claim about an algorithm.
+The interval over episodes states how precisely the mean return of one trained policy is known. The interval over seeds
+also covers what would change if the agent were trained again. Only the second supports a claim about an algorithm.
 """
 
 import numpy as np

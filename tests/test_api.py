@@ -218,7 +218,7 @@ def test_an_optimiser_given_by_dataclasses_replace_is_kept() -> None:
         (lambda: mh.load("nowhere"), "holds neither a policy"),
         (lambda: mh.train("rainbow", "CartPole-v1", steps="100"), "steps must be a whole number"),
         (lambda: mh.train("rainbow", "CartPole-v1", out="/"), "holds other files, such as"),
-        (lambda: mh.train("rainbow", Wrong()), r"reset's observation of Wrong has shape \[7\], and must have \[5\]"),
+        (lambda: mh.train("rainbow", Wrong()), r"reset's observation of Wrong has shape \[7\], but must have \[5\]"),
         (lambda: mh.train("rainbow", "CartPole-v1", loggers=mh.loggers.Csv()), "loggers must be a list"),
         (lambda: mh.agent("rainbow", gamma=0.9), "set by horizons"),
     ],
@@ -275,7 +275,7 @@ def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:
     longer = mh.load_run(tmp_path / "run").resume(steps=1_200)
     assert longer.finished
     assert [row["step"] for row in longer.metrics if row["seed"] == 0] == [300, 600, 900, 1_200]
-    with pytest.raises(mh.InputError, match="steps must be at least the 1,200"):
+    with pytest.raises(mh.InputError, match="steps must be at least 1,200, the steps of the run"):
         longer.resume(steps=900)
     with pytest.raises(mh.InputError, match="n_steps cannot be changed"):
         longer.resume(n_steps=3)

@@ -1,4 +1,4 @@
-"""Drawing by priority and writing priorities, with a replay of a million steps, against float64 on a CPU."""
+"""Compares draws by priority and updates of priorities in a large replay buffer with float64 on a CPU."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ SHAPES = {  # streams, capacity
 
 
 def made(name: str, seeds: int) -> tuple[Any, Any]:
-    """Priorities over six orders of magnitude, a third of them 0."""
+    """Returns priorities over six orders of magnitude, a third of them 0, and the sums of their blocks."""
     streams, capacity = SHAPES[name]
     shape = ReplayShape(capacity, streams, (84, 84, 1), "uint8", 4, 3, BATCH)
     rng = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def made(name: str, seeds: int) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("name", SHAPES)
-def test_draws_lie_where_the_running_sums_say(name: str, seeds: int) -> None:
+def test_draws_match_the_running_sums(name: str, seeds: int) -> None:
     priorities, sums = made(name, seeds)
     draw = jax.jit(jax.vmap(fused_replay.draw))
     for trial in range(20):
@@ -52,7 +52,7 @@ def test_draws_lie_where_the_running_sums_say(name: str, seeds: int) -> None:
 
 
 def _bracketed(values: Any, index: Any, share: Any) -> None:
-    """The share lies between the running sums before and after the index, as far as float32 can tell."""
+    """Asserts that the share lies between the running sums before and after the index, up to rounding in float32."""
     ends = np.cumsum(values)
     slack = (len(values) + 4) * 2.0**-24 * ends[-1] + 2e-7 * ends[-1]
     assert np.all(share * ends[-1] <= ends[index] + slack)
@@ -61,8 +61,8 @@ def _bracketed(values: Any, index: Any, share: Any) -> None:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("name", SHAPES)
-def test_written_priorities_are_exact_and_sums_follow(name: str, seeds: int) -> None:
-    """Some indices come twice, some share a block, and some are no longer held (0), which they stay."""
+def test_written_priorities_are_exact_and_block_sums_match(name: str, seeds: int) -> None:
+    """Some indices occur twice and some share a block. A priority of 0 marks an overwritten row, and must stay 0."""
     priorities, sums = made(name, seeds)
     expected = np.asarray(priorities).copy()
     blocks, width = expected.shape[1:]
@@ -85,7 +85,7 @@ def test_written_priorities_are_exact_and_sums_follow(name: str, seeds: int) -> 
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
-def test_frames_come_back_from_everywhere_in_a_full_replay(seeds: int) -> None:
+def test_sampled_frames_are_the_stored_ones_in_a_full_replay(seeds: int) -> None:
     """A million frames are 7·10⁹ bytes, more than 32 bits can count. Each frame spells out its seed, row and stream."""
     shape = ReplayShape(1_000_000, 80, (84, 84, 1), "uint8", 4, 3, BATCH)
     streams = jnp.arange(shape.streams)
@@ -116,7 +116,7 @@ def test_frames_come_back_from_everywhere_in_a_full_replay(seeds: int) -> None:
         index = np.asarray(batch.indices)
         row, stream = index // shape.streams, index % shape.streams
         for later, observed in ((0, batch.transitions.observation), (3, batch.transitions.next_observation)):
-            seen = np.asarray(observed[:, :, ::21, 0])  # [S B 4 stack]: a row of each of the four parts
+            seen = np.asarray(observed[:, :, ::21, 0])  # [S B 4 stack]: one pixel from each of the four parts
             for s in range(seeds):
                 for back in range(4):
                     at = row[s] + later - 3 + back

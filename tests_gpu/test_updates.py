@@ -26,7 +26,7 @@ UNTRAINED = np.log(51)
 
 @cache
 def filled(seeds: int) -> tuple[ReplayShape, Any]:
-    """A replay of pictures of blocks, so that there is something to see, with rewards that depend on them."""
+    """Returns a replay buffer of block images. Rewards depend on the images, so that there is something to learn."""
     shape = ReplayShape(16_000, 80, (84, 84, 1), "uint8", 4, 3, 32)
 
     def one(key: Any) -> Any:
@@ -51,7 +51,7 @@ def filled(seeds: int) -> tuple[ReplayShape, Any]:
 
 
 def run(dtype: str, heads: int, seeds: int, fused: bool, nudge: float = 0.0) -> tuple[Any, Any]:
-    """The state and replay after the updates, and the losses [S U] of each update."""
+    """Returns the state and replay after the updates, and the loss [S U] of each update."""
     horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, gamma_max=0.99)
     agent = replace(preset("multi-rainbow"), horizons=horizons, compute_dtype=dtype)
     learner = Learner(agent, ACTIONS, (84, 84, 4), NATURE, Convolve.FUSED if fused else Convolve.PLAIN)
@@ -79,12 +79,13 @@ def distance(a: Any, b: Any) -> float:
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("heads", [1, 10])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_updates_with_kernels_end_where_updates_without_them_do(
+def test_updates_with_kernels_agree_with_updates_without_them(
     monkeypatch: pytest.MonkeyPatch, dtype: str, heads: int, seeds: int
 ) -> None:
-    """Runs with and without kernels differ no more than runs without kernels from differently rounded weights.
+    """Training is chaotic: a rounding error in the first update grows.
 
-    Training is chaotic, and a rounding error in the first update grows.
+    The weights with and without kernels may therefore be twice as far apart as those of two runs without kernels, one
+    of which starts from slightly changed weights.
     """
     (with_kernels, _), losses = run(dtype, heads, seeds, fused=True)
     monkeypatch.setenv(kernels.SWITCH, "off")
@@ -101,7 +102,7 @@ def test_updates_with_kernels_end_where_updates_without_them_do(
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("heads", [1, 10])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_the_same_updates_twice_are_identical_to_the_bit(dtype: str, heads: int, seeds: int) -> None:
+def test_repeated_updates_are_bitwise_identical(dtype: str, heads: int, seeds: int) -> None:
     first, first_losses = run(dtype, heads, seeds, fused=True)
     second, second_losses = run(dtype, heads, seeds, fused=True)
     np.testing.assert_array_equal(first_losses, second_losses)

@@ -7,9 +7,9 @@ from multihorizon import interrupts
 
 
 def main() -> None:
-    """Runs the command line. A signal while modules are imported ends the program with one line."""
+    """Runs the command line. A signal during imports ends the program with a one-line message."""
     for one in interrupts.SIGNALS:
-        if signal.getsignal(one) != signal.SIG_IGN:  # as under nohup
+        if signal.getsignal(one) != signal.SIG_IGN:  # an ignored signal stays ignored, as under nohup
             signal.signal(one, interrupts.leave_at_once)
     from multihorizon.cli import main as run
 

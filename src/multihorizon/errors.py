@@ -25,11 +25,11 @@ def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") ->
 
 
 def is_on(variable: str) -> bool:
-    """Returns whether an environment variable is `on`, which is the default. Values other than `off` are errors."""
+    """Returns whether an environment variable is `on`, the default. Values other than `on` and `off` are errors."""
     return one_of(f"value of {variable}", os.environ.get(variable, "on").lower(), ["on", "off"]) == "on"
 
 
-LARGEST_WHOLE_NUMBER = 2**53  # up to here every whole number is also a float
+LARGEST_WHOLE_NUMBER = 2**53  # up to here a float can represent every whole number
 
 
 def positive(name: str, value: float) -> float:
@@ -69,7 +69,9 @@ def _is_number(value: object) -> bool:
 def _shown(value: object) -> str:
     """Formats a value for an error message: numbers as numbers, anything else as its repr, shortened to one line."""
     if not _is_number(value):
-        text = repr(value) if not isinstance(value, int) or isinstance(value, bool) else "a number beyond all floats"
+        text = (
+            repr(value) if not isinstance(value, int) or isinstance(value, bool) else "a number too large for a float"
+        )
         return text if len(text) <= 80 else f"{text[:77]}..."
     number = float(value)  # type: ignore[arg-type]
     return f"{int(number):,}" if 1e6 <= abs(number) < 1e15 and number == int(number) else f"{number:g}"

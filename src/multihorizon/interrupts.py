@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: the first signal asks the program to stop, the second ends it at once.
 
-While long work runs, a signal only sets a flag, and the work calls `check` where it can stop: between two steps, never
-while a file is written or inside another library's callback, which would swallow an exception.
+Inside `deferred`, the first signal only sets a flag. The code there calls `check` where it can stop: between two steps,
+but not while a file is written, and not in a callback of another library, which would swallow the exception.
 """
 
 import os
@@ -52,7 +52,7 @@ def deferred() -> Iterator[None]:
 
 
 def leave_at_once(number: int, frame: Any = None) -> None:
-    """Ends the process. The handler of signals while the program starts and while it ends."""
+    """Ends the process. This handles signals while the program starts and while it exits."""
     del frame
     os.write(2, b"multihorizon: interrupted\n")
     os._exit(128 + number)
@@ -79,12 +79,12 @@ def _second(number: int, frame: Any) -> None:
 def handled(raise_again: bool = True) -> Iterator[None]:
     """Handles SIGINT, SIGTERM and SIGHUP until the context ends.
 
-    A signal that is ignored, as SIGHUP under nohup, stays so. Nothing changes in a thread that cannot handle signals,
-    where the caller has handlers of its own, or inside another such context.
+    A signal that is ignored, such as SIGHUP under nohup, stays ignored. The context has no effect outside the main
+    thread, if the caller has installed handlers, or inside another such context.
 
     Args:
-        raise_again: Whether a SIGTERM or SIGHUP ends the process when the context ends, once work has been saved. The
-            command line exits with `exit_status` instead.
+        raise_again: Whether to raise a received SIGTERM or SIGHUP again when the context ends, after work has been
+            saved. The command line exits with `exit_status` instead.
     """
     defaults = (signal.SIG_DFL, signal.default_int_handler, leave_at_once)
     is_main = threading.current_thread() is threading.main_thread()

@@ -1,4 +1,4 @@
-"""Returns, losses and priorities against versions that loop over every number."""
+"""Compares returns, losses and priorities with simple versions that loop over every number."""
 
 import jax
 import jax.numpy as jnp
@@ -113,6 +113,6 @@ def test_priorities(by: Priority, expected: float) -> None:
     assert float(priority(jnp.zeros(3), gammas, weights, by)) == pytest.approx(1e-5)
 
 
-def test_bad_input_is_said_in_words() -> None:
+def test_too_few_atoms_are_rejected() -> None:
     with pytest.raises(ValueError, match="2 atoms or more"):
         Categorical(atoms=1)

@@ -155,7 +155,7 @@ def test_discount_reports_that_the_cap_binds(capsys: pytest.CaptureFixture[str])
     [
         ("--grid minimax --heads 1", "The cap γ ≤ 0.99 binds. "),
         ("--grid minimax --discount none --heads 2", "1 of 2 heads have weight 0: the cap γ ≤ 0.99 binds"),
-        ("--grid gauss --gamma-cap 0.99 --heads 5", "5 heads became 3: the cap γ ≤ 0.99 binds. "),
+        ("--grid gauss --gamma-cap 0.99 --heads 5", "5 heads were merged into 3: the cap γ ≤ 0.99 binds. "),
         ("--grid minimax --discount exponential:0.9 --heads 3", "2 of 3 heads have weight 0: they would not reduce"),
         ("--grid minimax --discount exponential:0.99 --heads 2", "1 of 2 heads have weight 0: they would not reduce"),
         ("--grid minimax --heads 3 --gamma-cap 0.999", None),
@@ -210,7 +210,7 @@ def test_tiny_values_are_still_compared(capsys: pytest.CaptureFixture[str]) -> N
     hasty = run_json(capsys, "preferences", "--discount", "exponential:0.1")
     assert [hasty["offers"][wait]["taken"] for wait in ("0", "365")] == ["sooner", "sooner"]
     main(["preferences", "--discount", "quasi-hyperbolic:0.7,0.99"])
-    assert "reverses as soon as neither reward is now" in capsys.readouterr().out
+    assert "reverses as soon as neither reward is immediate" in capsys.readouterr().out
 
 
 def test_limited_encodings_and_closed_pipes() -> None:

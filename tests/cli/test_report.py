@@ -35,7 +35,7 @@ def test_report_command_reproduces_the_papers_claims(capsys: pytest.CaptureFixtu
     assert Path(result["page"]).name == "index.html"
 
 
-def test_a_folder_of_runs_on_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_report_prints_results_and_warnings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1, 2], [2, 3]])
     half = write_run(tmp_path / "b", "multi-rainbow", "atari/Pong", [[4, 5], [5, 6]])
     (half / "metrics.jsonl").write_text((half / "metrics.jsonl").read_text()[:-30])
@@ -46,10 +46,10 @@ def test_a_folder_of_runs_on_the_terminal(capsys: pytest.CaptureFixture[str], tm
     assert f"open {tmp_path}/report/index.html" in shown.out
     assert f"multihorizon: {half}/metrics.jsonl: line 2 is damaged and skipped" in shown.err
     assert "compared over the first 1,000,000 frames, which is all that multi-rainbow has" in shown.err
-    assert len(read_runs(tmp_path, lambda message: None).runs) == 2  # its own report does not stand in the way
+    assert len(read_runs(tmp_path, lambda message: None).runs) == 2  # the report in the folder is not read as a run
 
 
-def test_many_agents_in_one_environment_are_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_many_agents_in_one_environment_are_printed_as_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for number, agent in enumerate(("dqn", "c51", "rainbow", "multi-dqn", "multi-c51")):
         write_run(tmp_path / agent, agent, "foraging", [[number + 0.25]])
     assert main(["report", str(tmp_path)]) == 0

@@ -41,7 +41,7 @@ def test_two_rewards_further_apart_than_the_resolution_are_told_apart() -> None:
     st.booleans(),
 )
 def test_the_q_values_are_reproduced(rewards: list[float], noise: float, signed: bool) -> None:
-    """‖A x - Q‖ ≤ noise · ‖r‖ where rewards r that are constant within bins explain Q."""
+    """If rewards r that are constant within bins explain Q, then ‖A x - Q‖ ≤ noise · ‖r‖ for the decoded rewards x."""
     starts = bin_edges(600)[:-1]
     held = np.resize(rewards, len(starts))
     lengths = np.diff(np.append(starts, 601))
@@ -62,7 +62,7 @@ def test_rewards_scale_with_the_values(scale: float, signed: bool) -> None:
     np.testing.assert_allclose(other, scale * one, rtol=1e-6, atol=1e-9 * scale)
 
 
-def test_a_twin_that_minimises_the_penalised_error_directly() -> None:
+def test_decoded_rewards_minimise_the_penalised_error() -> None:
     gammas, noise = np.array([0.3, 0.7, 0.9, 0.97]), 0.05
     q = gammas**2 + 2 * gammas**9
     timeline = mh.decode_rewards(q, gammas, 30, noise=noise)
@@ -88,7 +88,7 @@ def test_signed_rewards_and_batches() -> None:
     np.testing.assert_allclose(timeline.rewards[0], -timeline.rewards[1], atol=1e-12)
     assert timeline.rewards[2][timeline.ends <= 6].sum() > 0.7
     assert timeline.rewards[2][timeline.starts >= 15].sum() < -1.5
-    assert mh.decode_rewards(rows[1], GAMMAS, 300).rewards.max() == 0.0  # no reward of at least 0 explains it
+    assert mh.decode_rewards(rows[1], GAMMAS, 300).rewards.max() == 0.0  # no non-negative rewards explain it
 
 
 def test_the_resolution_is_coarser_with_fewer_heads_and_more_noise() -> None:
@@ -126,7 +126,7 @@ def test_the_default_length_is_three_effective_horizons() -> None:
         ([1.0, 1.0, np.nan], [0.5, 0.9, 0.99], "must be finite"),
     ],
 )
-def test_bad_input(q: object, gammas: list[float], words: str) -> None:
+def test_invalid_input_is_rejected(q: object, gammas: list[float], words: str) -> None:
     with pytest.raises(mh.InputError, match=words):
         mh.decode_rewards(q, gammas)  # type: ignore[arg-type]
 

@@ -25,7 +25,7 @@ continuous = exponential | gamma | uniform
 
 
 def _bump(k: float) -> Density:
-    """A triangle between 0 and 2k: a density with no closed form here."""
+    """Returns a triangular density on [0, 2k], which is integrated numerically."""
     return Density(lambda x: max(0.0, 1 - abs(x / k - 1)) / k, (0.0, 2 * k))
 
 
@@ -66,9 +66,10 @@ def test_mean_is_the_mean_over_samples(prior: hazard.Prior) -> None:
 
 
 def _integral_over_gamma(prior: hazard.Prior, t: float) -> float:
-    """∫ w(γ) γ^t dγ, with point masses added and the ends of the continuous parts given to the integrator.
+    """Returns ∫ w(γ) γ^t dγ, with the point masses added.
 
-    The variable is u = -ln γ on a logarithmic scale, so that the integrator meets every prior at its own scale.
+    The integral is split at the ends of the continuous parts. Its variable is ln λ, where λ = -ln γ, so that priors of
+    any scale are resolved.
     """
     atoms = prior.atoms
 

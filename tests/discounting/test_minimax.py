@@ -1,4 +1,4 @@
-"""The minimax grid against bounds that no grid can beat, a brute-force search, and the conditions of the optimum."""
+"""Compares the minimax grid with bounds that no grid can beat and a brute-force search, and checks optimality."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ OTHERS = [
 
 
 def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int, columns: int = 1200) -> float:
-    """Solves a linear program over a dense set of γ's, whose result is slightly above the true bound."""
+    """Returns the least error over a dense set of γ's, which is slightly above that of all γ's."""
     t = np.arange(t_max + 1)
     terms = np.exp(-np.outer(t, np.geomspace(-np.log(cap), 40, columns)))
     d, ceiling = np.asarray(wanted(t)), -np.ones((len(t), 1))
@@ -30,7 +30,7 @@ def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int,
 
 
 def test_three_heads_under_a_cap_of_0_997() -> None:
-    """0.0042: under this cap no number of heads with non-negative weights goes lower."""
+    """Under this cap, no number of heads with non-negative weights has an error below 0.0042."""
     grid = minimax_grid(ATARI, 3, gamma_max=0.997, t_max=300)
     error = grid.fit(ATARI, 300).max_error
     assert error <= 0.0042
@@ -48,7 +48,7 @@ def test_three_heads_beat_the_published_ten() -> None:
 
 @pytest.mark.parametrize("cap", [0.95, 0.99, 0.997])
 @pytest.mark.parametrize("wanted", [ATARI, *OTHERS], ids=repr)
-def test_enough_heads_reach_the_least_error_of_any_number(wanted: Discount, cap: float) -> None:
+def test_eight_heads_are_as_good_as_any_number(wanted: Discount, cap: float) -> None:
     bound = least_error_of_any_number_of_heads(wanted, cap, 200)
     error = minimax_grid(wanted, 8, gamma_max=cap, t_max=200).fit(wanted, 200).max_error
     assert error <= bound * 1.02 + 1.05e-5

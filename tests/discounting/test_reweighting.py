@@ -1,4 +1,4 @@
-"""New weights for given γ's, against the grids' own weights, brute force and the conditions of the optimum."""
+"""Compares new weights for given γ with the grids' own weights, a numerical search and random other weights."""
 
 import math
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def test_reweighting_a_minimax_grid_returns_its_weights() -> None:
 
 
 def test_one_head_by_hand() -> None:
-    """Fits w · 0.9^t to 1/(1 + t/10): the best w balances the error at 0 with that of the other sign."""
+    """Fits w · 0.9^t to 1/(1 + t/10), and finds the same w as a numerical search and the least-squares formula."""
     wanted, t = discount.hyperbolic(0.1), np.arange(101)
     found = reweight(Horizons(np.array([0.9]), np.ones(1)), wanted, t_max=100, tolerance=0.5)
     searched = minimize_scalar(lambda w: np.abs(w * 0.9**t - wanted(t)).max(), bounds=(0, 2), method="bounded")
@@ -67,7 +67,7 @@ def test_no_other_weights_are_better(k: float, seed: int) -> None:
         assert square[0] >= square[1] * (1 - 1e-9)
 
 
-def test_a_long_range_is_searched_for_peaks() -> None:
+def test_the_largest_error_is_found_in_a_long_range() -> None:
     wanted = discount.hyperbolic(0.001)
     heads = Horizons(np.array([0.99, 0.998, 0.9995, 0.9999]), np.ones(4))
     found = reweight(heads, wanted, t_max=20_000)
@@ -77,7 +77,7 @@ def test_a_long_range_is_searched_for_peaks() -> None:
     assert found.max_error < 0.02
 
 
-def test_priors_deadlines_and_functions() -> None:
+def test_priors_deadlines_and_functions_are_accepted() -> None:
     prior = hazard.Gamma(0.05, 2.0)
     assert reweight(HEADS, prior, t_max=100).max_error < 0.01
     assert "survival under Gamma" in str(reweight(HEADS, prior, t_max=100))

@@ -21,8 +21,8 @@ priors = st.builds(
 )
 
 
-def test_one_half_by_the_error_function() -> None:
-    """With s = ½ the priors are known: the Lévy distribution, and E_½(-√x) = e^x erfc(√x)."""
+def test_exponent_one_half_matches_its_closed_form() -> None:
+    """For s = ½ the priors are the Lévy distribution and the distribution function 1 - E_½(-√x) = 1 - e^x erfc(√x)."""
     levy = Stable(1.0, 0.5)
     np.testing.assert_allclose(levy.cdf(RATES), special.erfc(np.sqrt(1 / (4 * RATES))), atol=1e-14)
     x = RATES[RATES > 1e-2]
@@ -36,7 +36,7 @@ def test_one_half_by_the_error_function() -> None:
 @pytest.mark.parametrize("make", [Stable, MittagLeffler])
 @pytest.mark.parametrize("s", [0.01, 0.1, 0.5, 0.95, 0.99])
 def test_the_distribution_has_the_discount_as_its_laplace_transform(make: Callable[..., Prior], s: float) -> None:
-    """s(t) = ∫ t e^{-λt} F(λ) dλ, by the trapezoidal rule in ln λ, for all exponents."""
+    """Integrates s(t) = ∫ t e^{-λt} F(λ) dλ by the trapezoidal rule in ln λ."""
     prior, t = make(0.3, s), 2.0
     narrow = make is Stable and s > 0.9  # F rises from 0 within a few (1 - s) of ln k
     log_rate = np.linspace(math.log(0.3 * t) - 0.5, 4.2, 1000) if narrow else np.linspace(-36, 4.2, 500)
@@ -47,7 +47,7 @@ def test_the_distribution_has_the_discount_as_its_laplace_transform(make: Callab
 
 @settings(max_examples=6)
 @given(priors)
-def test_density_and_quantile_belong_to_the_distribution(prior: Prior) -> None:
+def test_density_and_quantile_match_the_distribution_function(prior: Prior) -> None:
     u = np.array([1e-6, 0.01, 0.3, 0.7, 0.99])
     x = np.asarray(prior.quantile(u))
     np.testing.assert_allclose(prior.cdf(x), u, rtol=1e-10)
@@ -62,8 +62,8 @@ def test_density_and_quantile_belong_to_the_distribution(prior: Prior) -> None:
 
 @settings(max_examples=5)
 @given(st.floats(0.1, 3), st.floats(0.2, 0.75))
-def test_rachlin_is_a_gamma_mixture_of_ebert_prelec(k: float, s: float) -> None:
-    """1 / (1 + k t^s) = ∫ e^{-u} exp(-u k t^s) du, and so for the distributions of the priors."""
+def test_rachlin_is_an_exponential_mixture_of_ebert_prelec(k: float, s: float) -> None:
+    """1 / (1 + k t^s) = ∫ e^{-u} exp(-u k t^s) du, and the distribution functions of the priors mix in the same way."""
     x = np.array([0.05, 0.5, 5.0])
     v = np.linspace(-36, 4, 400)  # ln u
     stable = np.asarray(Stable(1.0, s).cdf(np.multiply.outer(np.exp(-v / s) * k ** (-1 / s), x)))
@@ -135,7 +135,7 @@ def test_deadline() -> None:
     ("make", "words"),
     [
         (lambda: discount.rachlin(0.1, 1.2), r"s must be at most 1, got 1.2.*minimax_grid\(discount.from_function"),
-        (lambda: discount.ebert_prelec(0.1, 2.0), "no mixture of exponentials"),
+        (lambda: discount.ebert_prelec(0.1, 2.0), "not a mixture of exponentials"),
         (lambda: discount.rachlin(0.1, 0.0), r"s must lie in \[0.01, 0.99\], got 0; for s = 1 use Exponential\(0.1\)"),
         (lambda: discount.ebert_prelec(0.1, 0.995), r"for s = 1 use Dirac\(0.1\)"),
         (lambda: discount.rachlin(-0.1, 1.0), "k must be a positive number"),

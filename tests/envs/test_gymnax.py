@@ -1,4 +1,4 @@
-"""JAX environments with both versions of gymnax's interface."""
+"""Adapts JAX environments with each version of gymnax's interface."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""The shortcut world: which way is best under which discount, by the exact solver and by hand."""
+"""Checks which way through the shortcut world is best under each discount, by the exact solver and by hand."""
 
 from dataclasses import replace
 
@@ -15,17 +15,17 @@ START = 14
 
 
 def best(ways: Shortcut, gamma: float) -> tuple[int, np.ndarray]:
-    """The best first action, and the values of all."""
+    """Returns the best first action, and the values of all actions."""
     found = optimal_control(replace(ways.mdp(), discount=exponential(gamma)))
     return int(found.policy[START]), found.values[START]
 
 
-def test_values_by_hand() -> None:
+def test_values_match_those_computed_by_hand() -> None:
     """Right: 5 dangerous steps, then the goal. Down: 11 steps before the one that pays. Up: 4 + 5 · 3 time units."""
     for gamma in (0.6, 0.9, 0.98):
         _, values = best(Shortcut(), gamma)
         dry, dangerous = gamma**11, (0.9 * gamma) ** 5
-        assert values[RIGHT] == pytest.approx(max(dangerous, 0.9 * gamma**2 * dry))  # on, or back
+        assert values[RIGHT] == pytest.approx(max(dangerous, 0.9 * gamma**2 * dry))  # go on, or turn back
         assert values[DOWN] == pytest.approx(max(dry, gamma**2 * dangerous))
         back = max(dry, dangerous)
         assert values[UP] == pytest.approx(max(gamma ** (1 + 1 + 5 * 3 + 1 + 1), gamma**2 * back))
@@ -58,6 +58,6 @@ def test_the_best_way_depends_on_discount_danger_and_mud(ways: Shortcut, gamma: 
         ({"mud_duration": -2.0}, "mud_duration must be a positive number, got -2"),
     ],
 )
-def test_bad_input_is_one_line(given: dict[str, object], problem: str) -> None:
+def test_invalid_input_raises_a_one_line_error(given: dict[str, object], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         Shortcut(**given)  # type: ignore[arg-type]

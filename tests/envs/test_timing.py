@@ -1,4 +1,4 @@
-"""What environments say about the duration and the survival of a step: read, checked, and felt under hazard."""
+"""Durations and survivals that environments report are read and checked, and hazard depends on the duration."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ from multihorizon.envs.timing import Timing, TimingFields
 from multihorizon.errors import InputError
 
 
-class Told(gymnasium.Env[Any, Any]):
-    """Says in `info` what it is told to; every third step is the last. The first step of an episode is `infos[0]`."""
+class Timed(gymnasium.Env[Any, Any]):
+    """Returns the given infos in turn, starting with `infos[0]` in each episode. Episodes have three steps."""
 
     observation_space, action_space = Box(0, 9, (1,)), Discrete(2)
 
@@ -50,13 +50,13 @@ def moved(make: Any, steps: int = 1, count: int = 1) -> list[Timing]:
     return found
 
 
-def test_gymnasium_timing_is_read_from_info_also_in_the_last_step_of_an_episode() -> None:
+def test_gymnasium_timing_is_read_from_info_even_at_the_last_step() -> None:
     infos = [{"duration": 2, "survival": 1}, {"duration": 0.5, "survival": 0.9}, {"duration": 7.25, "survival": 0.25}]
     starts = iter((0, 1))
 
-    def make() -> Told:
+    def make() -> Timed:
         first = next(starts)  # the first environment begins with whole numbers, and the second does not
-        return Told(infos[first:] + infos[:first], ("duration", "survival"))
+        return Timed(infos[first:] + infos[:first], ("duration", "survival"))
 
     found = moved(make, 4, count=2)
     np.testing.assert_array_equal([t.duration for t in found], [[2, 0.5], [0.5, 7.25], [7.25, 2], [2, 0.5]])
@@ -66,12 +66,12 @@ def test_gymnasium_timing_is_read_from_info_also_in_the_last_step_of_an_episode(
 
 def test_only_declared_fields_are_read() -> None:
     info = {"duration": 2.0, "survival": 0.5}
-    both, neither = Gymnasium(lambda: Told([info], ["survival"]), 1), Gymnasium(lambda: Told([{}]), 1)
+    both, neither = Gymnasium(lambda: Timed([info], ["survival"]), 1), Gymnasium(lambda: Timed([{}]), 1)
     assert both.timing == TimingFields(survival=True)
     assert neither.timing == TimingFields()
-    (found,) = moved(lambda: Told([info], "survival"))
+    (found,) = moved(lambda: Timed([info], "survival"))
     assert found.fields == TimingFields(survival=True)
-    (ignored,) = moved(lambda: Told([info], ()))
+    (ignored,) = moved(lambda: Timed([info], ()))
     assert ignored == Timing()
 
 
@@ -90,14 +90,14 @@ def test_only_declared_fields_are_read() -> None:
         ({}, "durations", r"unknown field in metadata.*'durations' \(did you mean 'duration'\?\)"),
     ],
 )
-def test_bad_input_from_gymnasium_is_one_line(info: dict[str, Any], declared: str | None, problem: str) -> None:
+def test_invalid_gymnasium_timing_gives_one_line(info: dict[str, Any], declared: str | None, problem: str) -> None:
     with pytest.raises(InputError, match=problem) as caught:
-        moved(lambda: Told([{"duration": 1.0, "survival": 1.0}, info] if declared else [{}, {}, info], declared), 3)
+        moved(lambda: Timed([{"duration": 1.0, "survival": 1.0}, info] if declared else [{}, {}, info], declared), 3)
     assert "\n" not in str(caught.value)
 
 
 class Ticking:
-    """Lasts for ever; each step takes `duration` and is survived with `survival`."""
+    """Never ends. Each step reports `duration` and `survival`."""
 
     actions, observation_shape, observation_dtype = 2, (1,), "float32"
 
@@ -117,14 +117,14 @@ def test_fields_of_a_jax_environment_are_known_without_a_step() -> None:
     assert timing_fields(Ticking(2.0)) == TimingFields(duration=True)
     assert timing_fields(Hazard(Ticking(2, jnp.ones(())), Dirac(0.1))) == TimingFields(duration=True, survival=True)
     assert timing_fields(Lethal(Ticking(2.0, 0.5))) == TimingFields(duration=True)
-    with pytest.raises(InputError, match=r"the duration of Ticking has shape \[1\], and must have \[\]"):
+    with pytest.raises(InputError, match=r"the duration of Ticking has shape \[1\], but must have \[\]"):
         check_shapes(Ticking(jnp.ones(1)), "Ticking")
-    with pytest.raises(InputError, match="Lethal needs steps that report survival, and Ticking has none"):
+    with pytest.raises(InputError, match="Lethal needs steps that report survival, but Ticking reports none"):
         Lethal(Ticking(2.0))
 
 
 class Gymnaxed:
-    """gymnax's interface, with timing in `info`."""
+    """Has gymnax's interface and reports timing in `info`."""
 
     default_params = ()
 
@@ -148,7 +148,7 @@ def test_gymnax_timing_is_read_from_info() -> None:
 
 
 def _alive(environment: Any, episodes: int = 20_000) -> float:
-    """The share of episodes that survive their first step."""
+    """Returns the share of episodes that survive their first step."""
 
     def one(key: jax.Array) -> jax.Array:
         reset_key, step_key = jax.random.split(key)
@@ -158,22 +158,22 @@ def _alive(environment: Any, episodes: int = 20_000) -> float:
     return float(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), episodes)).mean())
 
 
-def test_hazard_is_survived_for_as_long_as_a_step_lasts() -> None:
+def test_longer_steps_are_survived_less_often_under_hazard() -> None:
     assert _alive(Hazard(Ticking(3.0), Dirac(0.2))) == pytest.approx(np.exp(-0.6), abs=0.015)
     assert _alive(Hazard(Ticking(), Dirac(0.2))) == pytest.approx(np.exp(-0.2), abs=0.015)
     assert _alive(Hazard(Ticking(survival=0.3), Dirac(0.2))) == pytest.approx(np.exp(-0.2), abs=0.015)  # a belief
     assert _alive(Lethal(Ticking(3.0, 0.3))) == pytest.approx(0.3, abs=0.015)
     assert _alive(Hazard(Lethal(Ticking(3.0, 0.5)), Dirac(0.2))) == pytest.approx(0.5 * np.exp(-0.6), abs=0.015)
-    told = GymnasiumHazard(Told([{"duration": 3}], "duration"), Dirac(0.2), seed=0)
+    hazardous = GymnasiumHazard(Timed([{"duration": 3}], "duration"), Dirac(0.2), seed=0)
     lived = []
     for _ in range(4_000):
-        told.reset()
-        lived.append(not told.step(0)[2])
+        hazardous.reset()
+        lived.append(not hazardous.step(0)[2])
     assert np.mean(lived) == pytest.approx(np.exp(-0.6), abs=0.035)
 
 
-def test_a_lethal_shortcut_pays_as_the_solver_says() -> None:
-    """Five steps onto dangerous ground, each survived with probability 0.9, and then the goal."""
+def test_lethal_shortcut_earns_its_expected_return() -> None:
+    """The path has five dangerous steps, each survived with probability 0.9, and then reaches the goal."""
     environment = Lethal(Shortcut().environment())
 
     def walked(key: jax.Array) -> jax.Array:

@@ -113,7 +113,7 @@ def test_simulation_and_q_learning_agree(whole: bool) -> None:
         (lambda m: replace(m, survivals=np.zeros((3, 2))), r"survivals must be in \(0, 1\]"),
         (lambda m: replace(m, survivals=np.full((3, 2), 1.1)), r"survivals must be in \(0, 1\], but .* has 1.1"),
         (lambda m: replace(m, survivals=np.full((3, 2), np.nan)), "survivals must be"),
-        (lambda m: replace(m, durations=np.ones(3)), r"durations must be an array \[3 2\], as rewards, got \[3\]"),
+        (lambda m: replace(m, durations=np.ones(3)), r"durations must be an array \[3 2\], like rewards, got \[3\]"),
         (
             lambda m: action_values(replace(m, discount=discount.hyperbolic(0.1)), np.full((3, 2), 0.5)),
             "only whole durations can be split into steps",

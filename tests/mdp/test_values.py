@@ -24,14 +24,14 @@ PRIORS = [
 
 
 def random_mdp(seed: int, ends: float = 0.1) -> tuple[HazardousMDP, np.ndarray]:
-    """Five states, three actions; each step ends the episode with probability `ends` or more."""
+    """Returns an MDP and a policy. Each step ends the episode with probability `ends` or more."""
     rng = np.random.default_rng(seed)
     transitions = rng.dirichlet(np.full(5, 0.5), size=(5, 3)) * rng.uniform(1 - 3 * ends, 1 - ends, size=(5, 3, 1))
     return HazardousMDP(transitions, rng.normal(size=(5, 3))), rng.dirichlet(np.ones(3), size=5)
 
 
 def values_by_linear_system(mdp: HazardousMDP, policy: np.ndarray, continuing: float, gamma: float) -> np.ndarray:
-    """Q of P_λ = e^{-λ} P under γ, from the Bellman equation alone."""
+    """Returns Q for the transitions P_λ = e^{-λ} P and the discount γ^t, by solving the Bellman equation."""
     transitions = mdp.matrix.toarray().reshape(5, 3, 5)
     p_lambda = continuing * transitions
     chain = np.einsum("sa,sat->st", policy, p_lambda)
@@ -42,7 +42,7 @@ def values_by_linear_system(mdp: HazardousMDP, policy: np.ndarray, continuing: f
 def values_by_averaging_over_hazards(
     mdp: HazardousMDP, policy: np.ndarray, prior: hazard.Prior, gamma: float
 ) -> np.ndarray:
-    """E_λ[Q of P_λ], by fine quadrature over the prior's quantiles and its point masses."""
+    """Returns E_λ[Q for P_λ], by fine quadrature over the prior's quantiles and its point masses."""
     if isinstance(prior, Mixture):
         parts = [values_by_averaging_over_hazards(mdp, policy, c, gamma) for c in prior.components]
         return sum(w * part for w, part in zip(prior.weights, parts, strict=True))
@@ -138,7 +138,7 @@ def test_simulated_hazard_equals_simulated_discount() -> None:
 
 
 def endless(reward: float = 1.0) -> tuple[HazardousMDP, np.ndarray]:
-    """State 0 leads to 1, which never ends."""
+    """Returns an MDP in which state 0 leads to state 1 and state 1 leads to itself, and its only policy."""
     transitions = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
     return HazardousMDP(transitions, np.array([[1.0], [reward]])), np.ones((2, 1))
 
@@ -166,7 +166,7 @@ def test_absorbing_state_without_reward_ends_the_episode() -> None:
 
 
 @pytest.mark.parametrize(("k", "a"), [(0.1, 1.5), (1.0, 1.01), (0.01, 3.0)])
-def test_power_laws_with_a_finite_sum_by_the_zeta_function(k: float, a: float) -> None:
+def test_power_laws_with_a_finite_sum_match_the_zeta_function(k: float, a: float) -> None:
     """Σ (1 + kt)^{-a} = k^{-a} ζ(a, 1/k)."""
     mdp, policy = endless()
     values = action_values(replace(mdp, discount=discount.generalised_hyperbolic(k, a)), policy)
@@ -193,7 +193,10 @@ def test_endless_cycle() -> None:
 @settings(max_examples=6)
 @given(st.integers(0, 1000), st.floats(1.1, 3.0))
 def test_power_laws_are_averages_over_hazards(seed: int, a: float) -> None:
-    """Endless MDPs of one class of states: E_λ[Q_λ - c/λ], whose integrand is smooth, plus c E[1/λ] = c/(k(a-1))."""
+    """In endless MDPs in which all states communicate, Q_λ grows as c/λ, where c is the mean reward per step.
+
+    The average is therefore E_λ[Q_λ - c/λ], whose integrand is smooth, plus c E[1/λ] = c/(k(a-1)).
+    """
     rng = np.random.default_rng(seed)
     mdp = HazardousMDP(rng.dirichlet(np.ones(5), size=(5, 3)), rng.normal(size=(5, 3)))
     policy, k = rng.dirichlet(np.ones(3), size=5), 0.3
@@ -213,9 +216,9 @@ def test_power_laws_are_averages_over_hazards(seed: int, a: float) -> None:
 
 def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
     stays = HazardousMDP(np.ones((1, 2, 1)), np.ones((1, 2)))
-    with pytest.raises(ValueError, match="earns for ever"):  # a policy that adds up to 1 but for its rounding
+    with pytest.raises(ValueError, match="earns for ever"):  # a policy that adds up to 1 only up to rounding
         action_values(stays, np.array([[0.5, 0.5 - 1e-10]]))
-    with pytest.raises(ValueError, match="earns for ever"):  # and a row of transitions
+    with pytest.raises(ValueError, match="earns for ever"):  # the same for a row of transitions
         action_values(HazardousMDP(np.full((1, 1, 1), 1 - 1e-10), np.ones((1, 1))), np.ones((1, 1)))
     third = np.full((1, 3), 1 / 3)
     fair = HazardousMDP(np.ones((1, 3, 1)), np.array([[0.1, 0.2, -0.3]]))  # expected: 2.8e-17 in floats

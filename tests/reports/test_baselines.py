@@ -55,7 +55,7 @@ def test_both_formats_of_dopamines_curves_agree(tmp_path: Path) -> None:
     assert held.curves.keys() == again.curves.keys() == keys
     for key, found in held.curves.items():
         assert np.array_equal(found, again.curves[key], equal_nan=True)
-    # Ours has two million frames, so Dopamine's third counts for nothing.
+    # Our run has two million frames, so the third million of Dopamine's curve is ignored.
     write_run(tmp_path / "runs/a", "multi-rainbow", "atari/Pong", [[1, 2]])
     scores = score_runs(read_runs(tmp_path / "runs", pytest.fail), held.select(["multi-rainbow"]))
     assert scores.by_seed[Statistic.BEST]["Dopamine's Rainbow", "atari/Pong"].tolist() == [2, 4]

@@ -70,7 +70,7 @@ def test_fewer_than_five_iterations_are_noted(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [range(5)] * 2)
     assert score_runs(read(tmp_path)).notes == []
     write_run(tmp_path / "b", "dqn", "foraging", [range(4)] * 2)
-    said = "Runs have fewer than 5 iterations, so the last 5 are all of them: foraging."
+    said = "Runs have fewer than 5 iterations, so the last 5 include all of them: foraging."
     assert said in score_runs(read(tmp_path)).notes
 
 
@@ -96,12 +96,12 @@ def test_normalised_scores_are_zero_for_random_and_one_for_human_play() -> None:
 
 def test_sizes_of_runs_are_described(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1, 2]])
-    assert describe_sizes(read(tmp_path).runs) == "As run: foraging, 1 seed, 500,000 steps."
+    assert describe_sizes(read(tmp_path).runs) == "Size of the runs: foraging, 1 seed, 500,000 steps."
     write_run(tmp_path / "b", "rainbow", "foraging", [[1, 2]], seed=1)
     for game, seeds in (("Pong", 3), ("Qbert", 2)):
         write_run(tmp_path / game, "rainbow", f"atari/{game}", np.ones((seeds, seeds)))
     assert describe_sizes(read(tmp_path).runs) == (
-        "As run: 2 environments of atari, 2 to 3 seeds, 2,000,000 to 3,000,000 frames; "
+        "Size of the runs: 2 environments of atari, 2 to 3 seeds, 2,000,000 to 3,000,000 frames; "
         "foraging, 2 seeds, 500,000 steps."
     )
 

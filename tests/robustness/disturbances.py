@@ -1,4 +1,4 @@
-"""Kills and signals at random moments, from a process's first moment to its last."""
+"""Kills a training process, or sends it signals, at random times between its start and its end."""
 
 import random
 import signal
@@ -9,7 +9,7 @@ from pathlib import Path
 from short_run import MESSAGES, continue_words, difference, environment, program, unfinished_files
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
-# Runs in the process before the program: kills it before its n-th operation on a file below its folder.
+# Starts the program, and kills it before its n-th operation on files below its folder.
 KILLER = """
 import os, signal, sys
 left, below = int(sys.argv.pop(1)), sys.argv.pop(1)
@@ -51,7 +51,7 @@ def kill_once(folder: Path, cache: Path, rng: random.Random, longest: float) -> 
 
 
 def finish(folder: Path, cache: Path) -> str | None:
-    """Lets a disturbed run end; returns what went wrong."""
+    """Resumes a disturbed run until it is finished; returns what went wrong."""
     if (folder / "weights.npz").exists():
         return None
     done = subprocess.run(
@@ -74,7 +74,7 @@ def signal_once(folder: Path, cache: Path, rng: random.Random, longest: float) -
     process = subprocess.Popen(
         program(words), env=environment(cache), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(rng.uniform(0.1, longest))  # before 0.1 s it is Python that starts
+    time.sleep(rng.uniform(0.1, longest))  # until 0.1 s Python itself is still starting
     for _ in range(count):
         if process.poll() is None:
             process.send_signal(number)
@@ -84,7 +84,7 @@ def signal_once(folder: Path, cache: Path, rng: random.Random, longest: float) -
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return f"{signal.Signals(number).name} x {count} was swallowed: it trains on"
+        return f"{signal.Signals(number).name} x {count} was ignored: the run did not stop"
     finished = process.returncode == 0 and (folder / "weights.npz").exists()
     refused = process.returncode == 2 and "is finished" in said
     if process.returncode not in (SIGNALS[number], -number) and not finished and not refused:

@@ -1,4 +1,4 @@
-"""A short run to disturb, and how to compare what is left of it with an undisturbed one."""
+"""Trains a short run that tests disturb, and compares the result with an undisturbed run."""
 
 import os
 import subprocess
@@ -17,11 +17,11 @@ TRAIN = (
     "--set warm_up_steps=300 --set replay_capacity=1000"
 )
 TIMES = ("seconds", "steps_per_second")
-MESSAGES = 4_000  # characters of a message that are kept
+MESSAGES = 4_000  # characters kept from the end of a message
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """Returns the environment of a process that trains: on the CPU, with programs compiled once for all."""
+    """Returns the environment variables of a training process: it uses the CPU and a shared compilation cache."""
     settings = {"JAX_PLATFORMS": "cpu", "JAX_COMPILATION_CACHE_DIR": str(cache)}
     return {**os.environ, **settings, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "PYTHONUTF8": "1"}
 
@@ -35,12 +35,12 @@ def train_words(folder: Path) -> list[str]:
 
 
 def continue_words(folder: Path) -> list[str]:
-    """Returns the command that continues what is in a folder, or starts it."""
+    """Returns the command that resumes the run in a folder, or starts one if there is none."""
     return ["resume", str(folder)] if (folder / "config.json").exists() else train_words(folder)
 
 
 def make_whole(folder: Path, cache: Path) -> Path:
-    """Trains the run without a disturbance."""
+    """Trains the run undisturbed, and returns its folder."""
     done = subprocess.run(
         program(train_words(folder)), env=environment(cache), capture_output=True, text=True, check=False
     )
@@ -50,7 +50,7 @@ def make_whole(folder: Path, cache: Path) -> Path:
 
 
 def make_unfinished(folder: Path, cache: Path) -> Path:
-    """Trains the run again, and kills it when it has two checkpoints."""
+    """Trains the run, kills it when it has two checkpoints, and returns its folder."""
     process = subprocess.Popen(program(train_words(folder)), env=environment(cache), stderr=subprocess.DEVNULL)
     while process.poll() is None and len(list(folder.glob("checkpoints/iteration-*"))) < 2:
         time.sleep(0.005)
@@ -62,14 +62,14 @@ def make_unfinished(folder: Path, cache: Path) -> Path:
 
 
 def difference(whole: Path, other: Path) -> str | None:
-    """Returns how a finished run differs from the undisturbed one; None where weights and metrics are the same."""
+    """Returns how a finished run differs from the undisturbed one; None if weights and metrics are the same."""
     if not (other / "weights.npz").is_file():
         return "it has no weights"
     a, b = _weights(whole), _weights(other)
     if set(a) != set(b) or any(not np.array_equal(a[name], b[name]) for name in a):
-        return "its weights are others"
+        return "its weights differ"
     if _lines(whole) != _lines(other):
-        return "its metrics are others"
+        return "its metrics differ"
     return None
 
 
@@ -83,7 +83,7 @@ def _lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def listing(folder: Path) -> dict[str, tuple[int, int]]:
-    """Returns size and time of every file below a folder, to find what was touched."""
+    """Returns the size and modification time of every file below a folder, to find which files changed."""
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
 
 

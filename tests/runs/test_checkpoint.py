@@ -1,4 +1,4 @@
-"""Checkpoints: they restore the same state, damage is detected, and other versions are told apart from damage."""
+"""Checkpoints restore the same state, damage is detected, and other versions' files are not reported as damaged."""
 
 import random
 import zipfile
@@ -51,12 +51,15 @@ def test_checkpoint_restores_the_same_state_in_pieces_and_in_any_dtype(
     assert equal(lasting(training), lasting(back))
 
 
-def test_restore_ignores_arrays_of_one_iteration(tmp_path: Path) -> None:
+def test_restore_ignores_the_counts_of_an_iteration(tmp_path: Path) -> None:
     """Another version may count other things. All other arrays must match, and a mismatch is not reported as damage."""
     trainer = trainer_of(small(), steps=200)
     training, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
-    for extra, problem in ((".tally.counted", None), (".learner.extra", "cannot read it .* holds other arrays")):
+    for extra, problem in (
+        (".tally.counted", None),
+        (".learner.extra", "cannot read it .*arrays are not those of this run"),
+    ):
         for path in kept.paths():
             path.unlink()
         kept.save(training, 1)
@@ -108,7 +111,7 @@ def test_damaged_checkpoint_is_reported_and_previous_one_used(tmp_path: Path) ->
 def test_checkpoint_of_another_shape_is_not_reported_as_damaged(tmp_path: Path) -> None:
     trainer, other = (trainer_of(small(replay_capacity=capacity)) for capacity in (1_200, 800))
     Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY).save(trainer.init(0), 1)
-    with pytest.raises(ValueError, match=r"cannot read it \(an array has another shape .* start again in"):
+    with pytest.raises(ValueError, match=r"cannot read it \(an array does not have the shape .* start again in"):
         Checkpoints(tmp_path, other.shape, with_replay=True, identity=IDENTITY).restore(
             lambda: other.init(0), pytest.fail
         )
@@ -123,5 +126,5 @@ def test_checkpoint_of_other_settings_or_another_iteration_is_refused(tmp_path: 
         changed.restore(lambda: trainer.init(0), pytest.fail)
     path = kept.paths()[0]
     path.rename(path.with_name(path.name.replace("000001", "000002")))
-    with pytest.raises(InputError, match="written after iteration 1, and its name says 2"):
+    with pytest.raises(InputError, match="written after iteration 1, but its name says 2"):
         kept.restore(lambda: trainer.init(0), pytest.fail)

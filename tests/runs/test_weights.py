@@ -29,7 +29,7 @@ def test_weights_round_trip(tmp_path: Path) -> None:
         ({"heads": np.ones((2, 4), np.int32)}, r"\(int32\)"),
         ({"heads": np.asfortranarray(np.ones((2, 4), np.float32))}, "not"),
         ({"heads": np.full((2, 4), np.nan, np.float32)}, "heads is not finite"),
-        ({"more": np.ones(1, np.float32)}, "it has 'more', the run has not"),
+        ({"more": np.ones(1, np.float32)}, "the run has no 'more'"),
     ],
 )
 def test_weights_of_another_run_are_rejected(tmp_path: Path, changed: dict[str, np.ndarray], message: str) -> None:
@@ -38,7 +38,7 @@ def test_weights_of_another_run_are_rejected(tmp_path: Path, changed: dict[str, 
         load_weights(path, WEIGHTS)
 
 
-def test_missing_weights_file_is_reported(tmp_path: Path) -> None:
+def test_missing_arrays_and_files_are_reported(tmp_path: Path) -> None:
     path = save_weights(tmp_path / "weights.npz", {"heads": WEIGHTS["heads"]})
     with pytest.raises(InputError, match="it has no torso/0"):
         load_weights(path, WEIGHTS)
@@ -59,7 +59,7 @@ def test_flipped_bit_is_detected_or_harmless(tmp_path: Path, rng: np.random.Gene
         except InputError:
             refused += 1
             continue
-        for name, value in WEIGHTS.items():  # a bit of the archive that says nothing of its content
+        for name, value in WEIGHTS.items():  # the bit belongs to metadata that does not affect the arrays
             np.testing.assert_array_equal(held[name], value)
     assert refused > 150
 

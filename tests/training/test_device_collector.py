@@ -158,7 +158,7 @@ def test_memory_is_said_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bad_input_is_said_in_words() -> None:
-    with pytest.raises(ValueError, match="warm_up_steps must fill a batch"):
+    with pytest.raises(ValueError, match=r"warm_up_steps must be at least .*, to fill a batch"):
         trainer_of(small("dqn", warm_up_steps=10))
     with pytest.raises(ValueError, match="the number of seeds"):
         trainer_of(small("dqn"), seeds=0)

@@ -1,4 +1,4 @@
-"""Durations and survivals from environments of both kinds to the replay, to targets and to what agents learn."""
+"""Durations and survivals of host and device environments reach the replay buffer, the targets and the checkpoints."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,8 +42,8 @@ TORSO = MlpTorso((4,))
 def chain(seed: int) -> HazardousMDP:
     """Returns a deterministic MDP with one action, so that every n-step target with exact values is exact.
 
-    A third of the states end the episode, the first two lead to one another, and durations are whole in every other
-    state.
+    About a third of the states end the episode. The first two states lead to each other. Every second state has a whole
+    duration.
     """
     rng = np.random.default_rng(seed)
     transitions = np.zeros((STATES, 1, STATES))
@@ -57,9 +57,9 @@ def chain(seed: int) -> HazardousMDP:
 
 
 class Walk(gymnasium.Env[Any, Any]):
-    """The same on the host, with timing in `info`."""
+    """The MDP as a Gymnasium environment, with timing in `info`."""
 
-    metadata = {"timing": ("duration", "survival")}  # noqa: RUF012 - as Gymnasium has it
+    metadata = {"timing": ("duration", "survival")}  # noqa: RUF012 - as in Gymnasium
     observation_space, action_space = Box(0, 1, (STATES,)), Discrete(1)
 
     def __init__(self, mdp: HazardousMDP) -> None:
@@ -105,7 +105,7 @@ def trained(trainer: Trainer) -> TrainingState:
 
 @pytest.mark.parametrize(("make", "n_steps"), [(on_device, 3), (on_host, 3), (on_host, 1)])
 def test_targets_with_exact_values_are_exact(make: Callable[..., Trainer], n_steps: int) -> None:
-    """From both collectors: over the ends of episodes, terminated, truncated and, on the host, interrupted."""
+    """The replay of both collectors has terminated and truncated episodes, and on the host interrupted ones."""
     mdp = chain(n_steps)
     trainer = make(mdp, small("hyper-dqn", n_steps=n_steps))
     assert trainer.shape.timing == TimingFields(duration=True, survival=True)
@@ -128,7 +128,7 @@ def test_targets_with_exact_values_are_exact(make: Callable[..., Trainer], n_ste
     assert (INTERRUPTED in kinds) == (make is on_host)
 
 
-def test_an_environment_without_timing_trains_without_it() -> None:
+def test_replay_has_no_timing_if_the_environment_reports_none() -> None:
     host = host_collector(small(), make=Scripted)
     schedule = Schedule(1, 400, 0)
     device = DeviceCollector(small(), Foraging("1S...9").environment(), TORSO, schedule)
@@ -151,14 +151,14 @@ def test_a_checkpoint_holds_durations_and_survivals(tmp_path: Path) -> None:
     for name in ("duration", "survival"):
         before, after = (np.asarray(getattr(one.replay.timing, name)) for one in (state, back))
         np.testing.assert_array_equal(before[:, :filled], after[:, :filled])
-        assert np.all(after[:, filled:] == 0)  # only what is filled was written
-    trainer.iterate(back, 1, 3, lambda progress: None)  # and what is not filled is not checked
+        assert np.all(after[:, filled:] == 0)  # checkpoints store only the filled part
+    trainer.iterate(back, 1, 3, lambda progress: None)  # the zeros in the empty part raise no error
 
 
 class Slow(gymnasium.Env[Any, Any]):
     """Never ends; each step takes 3 time units."""
 
-    metadata = {"timing": "duration"}  # noqa: RUF012 - as Gymnasium has it
+    metadata = {"timing": "duration"}  # noqa: RUF012 - as in Gymnasium
     observation_space, action_space = Box(0, 1, (2,)), Discrete(2)
 
     def reset(self, **given: Any) -> tuple[Any, dict[str, Any]]:

@@ -14,7 +14,7 @@ from multihorizon.errors import InputError, at_least, inside
 
 
 class Acting(Enum):
-    """Which values an agent acts by. A number instead of a member is the γ of one head.
+    """Which values an agent acts by. Instead of a member, a setting may be a number: the γ of one head.
 
     Attributes:
         WEIGHTED: Σ wᵢ Q_γᵢ, the discount that the horizons add up to (the paper's Hyper agents).
@@ -24,7 +24,7 @@ class Acting(Enum):
 
     WEIGHTED = "Σ wᵢ Q_γᵢ: the discount that the horizons add up to (the paper's Hyper agents)"
     LARGEST_GAMMA = "the head with the largest γ (the paper's Multi agents)"
-    SAMPLED_HEAD = "a head drawn by its weight at each step, as the μAgents of Kurth-Nelson & Redish (2009)"
+    SAMPLED_HEAD = "a head drawn by its weight at each step, like the μAgents of Kurth-Nelson & Redish (2009)"
 
 
 class Consistency(Enum):
@@ -37,7 +37,7 @@ class Consistency(Enum):
     """
 
     NAIVE = "plans again at each step, by the same weights (the paper)"
-    PRECOMMITTED = "keeps to its first plan: t after the episode's start, a head weighs wᵢ γᵢ^t"
+    PRECOMMITTED = "keeps its first plan: at time t of an episode, head i has the weight wᵢ γᵢ^t"
     SOPHISTICATED = "plays a best response to its own later selves: heads bootstrap by the acting policy"
 
 
@@ -97,7 +97,7 @@ def check_consistency(consistency: Consistency, acting: Acting | float, horizons
         )
     weighs = horizons.weights != 0
     if not np.any(weighs):
-        raise InputError(f"consistency={name} needs a horizon with a weight; all weights are 0")
+        raise InputError(f"consistency={name} needs a horizon with a nonzero weight; all weights are 0")
     last = np.flatnonzero(weighs)[np.argmax(horizons.gammas[weighs])]
     if consistency is Consistency.PRECOMMITTED and horizons.weights[last] < 0:
         raise InputError(

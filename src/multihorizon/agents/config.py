@@ -24,7 +24,7 @@ CHOICES: dict[str, type[Enum]] = {
     "priority": Priority,
     "initial": Initial,
 }
-LABELS = ("name", "base", "chosen")  # fields that are no settings
+LABELS = ("name", "base", "chosen")  # fields that are not settings
 
 
 @dataclass(frozen=True)
@@ -33,24 +33,24 @@ class AgentConfig:
 
     Args:
         name: Label of the agent in files and figures.
-        horizons: Discount factors γ, one head each, and the weights of the discount to act by. `mh.agent` also accepts
-            one γ, as in `horizons=0.9`.
-        acting: Values that choose the action: a rule, or the γ of one head.
+        horizons: Discount factors γ, with one head for each, and their weights in the discount to act by. `mh.agent`
+            also accepts one γ, as in `horizons=0.9`.
+        acting: Which values the agent acts by: a rule, or the γ of one head.
         loss: Meaning of a head's output, and its loss: `Huber` or `Categorical`.
         optimiser: `Adam` or `RmsProp`.
         n_steps: Length of n-step returns.
         priority: How often a transition is replayed.
-        bootstrap: Which action a head's target takes next.
+        bootstrap: Which next action a head's target assumes.
         consistency: What the agent does about plans that it will not keep. `SOPHISTICATED` sets `bootstrap` to the
             acting policy; `PRECOMMITTED` needs heads with their own best actions.
-        double_q: Chooses the next action by the online network.
+        double_q: Whether the online network chooses the next action of a target.
         batch: Transitions in an update.
         replay_capacity: Steps that the replay buffer holds.
         warm_up_steps: Random steps before the first update.
         update_period_steps: Steps of all environments together between two updates.
-        target_period_steps: Steps between two copies of the target network.
+        target_period_steps: Steps between two updates of the target network.
         epsilon: Exploration.
-        clip_rewards: Clips rewards to [-1, 1] in training.
+        clip_rewards: Whether rewards are clipped to [-1, 1] in training.
         compute_dtype: `float32` or `bfloat16`; weights and optimiser state are float32 in both.
         initial: How weights are drawn.
         base: Preset that the agent was made from.
@@ -97,7 +97,7 @@ class AgentConfig:
                 `**{"optimiser.learning_rate": 1e-4}`. Choices may be given by name, as in `acting="weighted"`.
 
         Raises:
-            InputError: A name is unknown (the message has the nearest), or a value has the wrong type.
+            InputError: A name is unknown (the message suggests the nearest), or a value has the wrong type.
         """
         changed: dict[str, Any] = {}
         named = {*self.chosen, *settings} - {*LABELS}
@@ -116,7 +116,7 @@ class AgentConfig:
 
         Args:
             name: The name of the setting.
-            part: The name of a part of it, if one is meant.
+            part: The name of a part of the setting; empty for the whole setting.
 
         Raises:
             InputError: If it does not exist. The message names the nearest one.
@@ -212,7 +212,7 @@ def _check_types(config: AgentConfig) -> None:
 
 
 def _check_bootstrap(consistency: Consistency, bootstrap: Bootstrap) -> None:
-    """Raises an error where heads would not value what the agent is going to do."""
+    """Raises an error if the heads would value other actions than those that the agent will take."""
     if consistency is Consistency.SOPHISTICATED and bootstrap is Bootstrap.OWN:
         raise InputError(
             "consistency=sophisticated needs bootstrap=acting, got own: heads must value what the later selves will do"

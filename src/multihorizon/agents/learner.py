@@ -1,4 +1,4 @@
-"""Learning: the learner's state, and one update of it from a batch. Written for one seed; vmap adds more."""
+"""The learner: its state, and updates of it from batches. Written for one seed; vmap adds more."""
 
 from typing import Any, NamedTuple
 
@@ -85,17 +85,17 @@ class Learner:
         return self.agent.loss.values(self.network(parameters)(observation))
 
     def weights_after(self, elapsed: Array) -> Float[Array, " H"]:
-        """Weights of the heads some time after the start of an episode. Only precommitted agents change them."""
+        """Returns the heads' weights at time `elapsed` of an episode, which change only for precommitted agents."""
         if self.agent.consistency is not Consistency.PRECOMMITTED:
             return self.acting_weights
         return weights_after(elapsed, self.agent.horizons.weights, self.agent.horizons.gammas)
 
     def distribution(self, parameters: Parameters, observation: Array) -> Float[Array, "H A Z"]:
-        """Probability of each atom, for every horizon and action; of agents with a categorical loss."""
+        """Returns the probability of each atom for every horizon and action. The agent must have a categorical loss."""
         return jax.nn.softmax(self.network(parameters)(observation))
 
     def risk_scores(self, parameters: Parameters, observation: Array, elapsed: Array) -> Float[Array, " A"]:
-        """What the agent acts by where it acts by risk."""
+        """Returns the score of each action under the risk measure; the agent takes the action with the largest."""
         assert self.risk is not None
         support = distribution_of(self.agent).support
         return self.risk.scores(self.distribution(parameters, observation), support, self.weights_after(elapsed))
@@ -103,7 +103,7 @@ class Learner:
     def act(
         self, parameters: Parameters, key: Key[Array, ""], observation: Array, epsilon: Float[Array, ""], elapsed: Array
     ) -> Int[Array, ""]:
-        """Chooses an action, the time `elapsed` after the start of the episode."""
+        """Chooses an action. `elapsed` is the time since the start of the episode."""
         if self.risk is not None:
             return choose(key, self.risk_scores(parameters, observation, elapsed)[None], jnp.ones(1), epsilon)
         sampled_head = self.agent.acting is Acting.SAMPLED_HEAD
@@ -112,7 +112,7 @@ class Learner:
     def transition_losses(
         self, parameters: Parameters, target: Parameters, transition: Transition
     ) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
-        """Returns the loss of each head on one transition, and its value of the action taken."""
+        """Returns each head's loss on one transition, and each head's value of the action taken."""
         loss = self.agent.loss
         ahead = self.network(target)(transition.next_observation)
         choosing = self.values(parameters, transition.next_observation) if self.agent.double_q else loss.values(ahead)
@@ -187,9 +187,9 @@ class Learner:
         return max(1, self.agent.target_period_steps // self.agent.update_period_steps)
 
     def copy_target(self, state: LearnerState) -> LearnerState:
-        """Copies the weights to the target network, because donated parts of a state must not share memory."""
+        """Sets the target network to a copy of the weights. Donated parts of a state must not share memory."""
         return state._replace(target=jax.tree.map(jnp.copy, state.computed_with))
 
     def copies_target_after(self, updates: Any) -> Any:
-        """Returns whether the target network is copied after so many updates of the run."""
+        """Returns whether the target network is updated after this many updates of the run."""
         return updates % self.target_period_updates == 0

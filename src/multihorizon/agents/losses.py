@@ -14,7 +14,7 @@ from multihorizon.errors import InputError
 
 @runtime_checkable
 class Loss(Protocol):
-    """The meaning of a head's output, and its distance from a target."""
+    """Defines what a head's output means, and its distance from a target."""
 
     def output_shape(self, heads: int, actions: int) -> tuple[int, ...]: ...
 
@@ -142,21 +142,21 @@ class Categorical:
 
 
 class Bootstrap(Enum):
-    """Which action a head's target takes next.
+    """Which next action a head's target assumes.
 
     Attributes:
-        OWN: Each head's own best action, as in the paper. The weighted sum is then the value of no single policy.
+        OWN: Each head's own best action, as in the paper. The weighted sum is then not the value of any policy.
         ACTING: The action that the agent would take, the same for all heads. The weighted sum is then its value.
     """
 
-    OWN = "each head's own best: what the paper does; the weighted sum is then the value of no single policy"
-    ACTING = "the one that the agent would take, the same for all heads: consistent"
+    OWN = "each head's own best action, as in the paper; the weighted sum is then not the value of any policy"
+    ACTING = "the action that the agent would take, the same for all heads; the weighted sum is then its value"
 
 
 def next_actions(
     choosing: Float[Array, "H A"], acting_weights: Float[Array, " H"], bootstrap: Bootstrap
 ) -> Int[Array, " H"]:
-    """Returns each head's next action; `choosing` are values of the target network, or online ones for double Q."""
+    """Returns each head's next action by the values `choosing`: the target network's, or for double Q the online's."""
     if bootstrap is Bootstrap.OWN:
         return jnp.argmax(choosing, axis=1)
     return jnp.full(choosing.shape[0], jnp.argmax(acting_weights @ choosing))
@@ -172,9 +172,9 @@ class Priority(Enum):
         ACTING: In proportion to √loss averaged with the weights that the agent acts by.
     """
 
-    UNIFORM = "all alike"
+    UNIFORM = "all transitions equally often"
     AVERAGED = "by √loss averaged over the heads, as in the paper"
-    LARGEST_GAMMA = "by √loss of the head with the largest γ: better, says the paper's appendix"
+    LARGEST_GAMMA = "by √loss of the head with the largest γ, which the paper's appendix found better"
     ACTING = "by √loss averaged with the weights that the agent acts by"
 
 

@@ -1,4 +1,4 @@
-"""Networks: a torso from an observation to features, and one linear layer for all horizons and actions.
+"""Networks: a torso that maps an observation to features, and one linear layer for all horizons and actions.
 
 Networks are written for one observation; vmap adds the batch and the seeds.
 """
@@ -25,7 +25,7 @@ from multihorizon.kernels.convolution import Convolve, convolve_and_rectify
 class Initial(Enum):
     """How weights are drawn; biases start at 0."""
 
-    FAN_IN = "uniform with variance 1/√3 over the fan-in: the reference's C51 and Rainbow"
+    FAN_IN = "uniform with variance 1 / (√3 · fan-in): the reference's C51 and Rainbow"
     XAVIER = "uniform within √(6 / (fan-in + fan-out)) (Glorot & Bengio, 2010): the reference's DQN"
 
 
@@ -71,7 +71,7 @@ def _product_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) ->
 
 
 class Convolution(eqx.Module):
-    """A convolution with a square kernel, whose size is a multiple of its stride, SAME padding, and a ReLU."""
+    """A convolution with SAME padding and a ReLU. Its kernel is square, and its size is a multiple of the stride."""
 
     weight: Float[Array, "k k I O"]
     bias: Float[Array, " O"]
@@ -249,7 +249,7 @@ def make_network(
     torso_key, head_key = jax.random.split(key)
     made = torso(torso_key, observation_shape)
     if not isinstance(made, eqx.Module) or not callable(made):
-        raise InputError(f"a network's function must return an equinox module, got {type(made).__name__}")
+        raise InputError(f"a function that makes a network must return an equinox module, got {type(made).__name__}")
     made = _computed_by(made, convolve)
     call: Any = made
     try:

@@ -1,4 +1,4 @@
-"""Optimisers as values. Only this file imports optax's optimisers."""
+"""Settings of the optimisers. Only this module uses optax's optimisers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +19,9 @@ class Adam:
     Args:
         learning_rate: Step size.
         epsilon: Added to the root of the second moment.
-        epsilon_hat: Adds ε before the bias correction of the second moment, as TensorFlow 1 does (the ε̂ of the paper,
-            end of its Section 2). Early updates are then smaller where gradients are small: 1/32 of the usual size at
-            update 1, 1/3 at update 100.
+        epsilon_hat: Whether to add ε before the bias correction of the second moment, as TensorFlow 1 does (the ε̂ at
+            the end of Section 2 of the paper). Early updates are then smaller where gradients are small: 1/32 of the
+            usual size at update 1, 1/3 at update 100.
     """
 
     learning_rate: float

@@ -1,7 +1,7 @@
 """The paper's agents as values: DQN, C51 and Rainbow with their Multi and Hyper versions, and the paper's ablation.
 
 All numbers come from the paper's table (Appendix G) or its authors' code, except the horizons of the `any-` agents.
-Agents differ in values only.
+Agents differ only in these values.
 """
 
 from dataclasses import replace
@@ -63,9 +63,10 @@ def hyper(agent: AgentConfig) -> AgentConfig:
 
 
 def any_discount(agent: AgentConfig) -> AgentConfig:
-    """Learns eight horizons that serve hyperbolic discounts with k from 0.01 to 1, and mixtures of γ^t, γ ≤ 0.998.
+    """Returns the Any version of an agent: it learns eight horizons, and can change its discount after training.
 
-    Acts by hyperbolic(0.01) until `Policy.with_discount` changes it.
+    Weights of these horizons approximate hyperbolic discounts with k from 0.01 to 1, γ^t with γ from 0.5 to 0.998, and
+    mixtures of these. The agent acts by hyperbolic(0.01) until `Policy.with_discount` changes that.
     """
     return replace(agent, name=f"any-{agent.name}", horizons=ANY_HORIZONS, acting=Acting.WEIGHTED)
 

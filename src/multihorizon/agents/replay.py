@@ -1,8 +1,8 @@
 """The replay buffer on the device: stores each frame once, rebuilds stacks when sampling, and samples by priority.
 
-There is one stream for each environment. A step is a row of its stream. A truncated episode takes one more row, for its
-last frame, which is bootstrapped from and never starts a transition. Streams may therefore differ in length. Written
-for one seed.
+There is one stream for each environment, and each step is one row of its stream. A truncated episode has one more row,
+which holds its last frame. Targets bootstrap from that frame, and no transition starts there. Streams may therefore
+differ in length. The functions are written for one seed; vmap adds more.
 """
 
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from multihorizon.envs.timing import Timing, TimingFields
 from multihorizon.errors import InputError
 from multihorizon.kernels import fused_replay
 
-# What a row's step did to its episode. INTERRUPTED: training stopped observing it. FINAL rows are no steps: they hold
-# the frame that an episode was truncated or interrupted at.
+# How a row's step ended its episode, if at all. INTERRUPTED: training stopped in the middle of the episode. A FINAL row
+# is not a step: it holds the last frame of an episode that was truncated or interrupted.
 CONTINUES, TERMINATED, TRUNCATED, FINAL, INTERRUPTED = range(5)
-OLDEST = 255  # an age is counted to here; stacks are shorter
+OLDEST = 255  # ages stop counting here; every stack is shorter
 
 
 def end_codes(terminated: Any, truncated: Any) -> Any:
-    """Returns the codes of steps, as NumPy or JAX arrays. A step that terminates an episode does not truncate it."""
+    """Returns the end code of each step, for NumPy or JAX arrays. A terminated episode does not count as truncated."""
     return TERMINATED * terminated + TRUNCATED * (truncated & ~terminated)
 
 
@@ -35,9 +35,11 @@ def has_final(ends: Any) -> Any:
 
 
 class Transition(NamedTuple):
-    """An n-step transition: raw `rewards`, 0 after the end, and the observation `steps` ≤ n steps later.
+    """An n-step transition.
 
-    `timing` has arrays [n] where the environment has timing. After the episode's end durations are 0 and survivals 1.
+    `rewards` are not discounted, and are 0 after the end of the episode. `next_observation` comes `steps` steps after
+    `observation`; `steps` is less than n if the episode ends earlier. `timing` has arrays [n] in the fields that the
+    environment reports. After the end of the episode, durations are 0 and survivals are 1.
     """
 
     observation: Array
@@ -57,7 +59,7 @@ class Rows(NamedTuple):
     reward: Float[Array, " m"]
     end: UInt8[Array, " m"]
     first: Bool[Array, " m"]  # is this frame the first of its episode?
-    timing: Timing = Timing()  # [m], in the fields that the replay has
+    timing: Timing = Timing()  # [m], in the fields that the replay buffer stores
 
 
 class Replay(NamedTuple):
@@ -76,11 +78,11 @@ class Replay(NamedTuple):
     block_sums: Float[Array, " blocks"]
     largest_priority: Float[Array, ""]
     written: Int[Array, " N"]  # rows, by stream
-    timing: Timing = Timing()  # [LN], in the fields that the environment has
+    timing: Timing = Timing()  # [LN], in the fields that the environment reports
 
 
 class Batch(NamedTuple):
-    """A sampled batch, with the place and the priority of each transition."""
+    """A sampled batch, with the index and the priority of each transition."""
 
     transitions: Transition  # [B ...]
     indices: Int[Array, " B"]
@@ -116,7 +118,7 @@ class ReplayShape:
 
     @property
     def rows_per_block(self) -> int:
-        """Chosen so that blocks are about as wide as their number, the cheapest two-level search."""
+        """Makes blocks about as wide as there are blocks, which minimises the cost of the two-level search."""
         return max(1, round(np.sqrt(self.rows * self.streams) / self.streams))
 
     @property
@@ -147,7 +149,7 @@ def init(shape: ReplayShape) -> Replay:
 
 
 def add(shape: ReplayShape, replay: Replay, rows: Rows, first: Int[Array, ""] | int = 0) -> Replay:
-    """Writes a step of all streams, or of as many as there are rows, from stream `first` on."""
+    """Writes one step of several streams: the first row to stream `first`, the others to the streams after it."""
     return _write(shape, replay, rows, jnp.ones(rows.frame.shape[0], bool), first)
 
 
@@ -200,14 +202,14 @@ def _write(
 def _prioritise(
     replay: Replay, blocks: Int[Array, " m"], leaves: Int[Array, " m"], values: Float[Array, " m"]
 ) -> Replay:
-    """Sets priorities; those of blocks beyond the last are dropped."""
+    """Sets priorities, and ignores those whose block lies beyond the last one."""
     priorities = replay.priorities.at[blocks, leaves].set(values, mode="drop")
     sums = priorities.at[blocks].get(mode="fill", fill_value=0.0).sum(axis=1)
     return replay._replace(priorities=priorities, block_sums=replay.block_sums.at[blocks].set(sums, mode="drop"))
 
 
 def sample(shape: ReplayShape, replay: Replay, key: Key[Array, ""]) -> Batch:
-    """Samples a batch by priority, with one draw from each of B equal parts of the total."""
+    """Samples a batch by priority, with one draw from each of B equal parts of the total priority."""
     draws = jax.random.uniform(key, (2, shape.batch))
     parts = (jnp.arange(shape.batch) + draws[0]) / shape.batch
     draw = fused_replay.draw if kernels.in_use() else _draw
@@ -222,7 +224,7 @@ def _draw(
     parts: Float[Array, " B"],
     within: Float[Array, " B"],
 ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-    """Draws a block for each share in `parts` of the total, then an entry for each share in `within` of its block.
+    """Finds the block at each share `parts` of the total priority, then the entry at the share `within` of that block.
 
     A single search over all entries would need more digits than float32 has.
 
@@ -235,9 +237,9 @@ def _draw(
 
 
 def _search(sums: Float[Array, "#B width"], share: Float[Array, "B 1"]) -> Int[Array, " B"]:
-    """Returns the first index whose running sum exceeds a share of the total, never one with priority 0.
+    """Returns the first index whose running sum exceeds a share of the total. Its priority is never 0.
 
-    If values are not finite there may be none; the last index is then returned.
+    If values are not finite, there may be no such index, and the last index is returned.
     """
     whole = sums[:, -1:]
     before = jnp.sum(sums <= jnp.minimum(share * whole, whole * fused_replay.ALMOST), axis=1)
@@ -277,7 +279,7 @@ def _stack(shape: ReplayShape, replay: Replay, row: Int[Array, ""], stream: Int[
 
 
 def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Returns the smallest and the largest of one value per row, among the rows that are written.
+    """Returns the smallest and the largest of `values`, which has one value per row, over the rows written so far.
 
     Both are 1 if no row is written, and NaN if one of the values is NaN.
     """
@@ -290,7 +292,7 @@ def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Fl
 def reprioritise(
     shape: ReplayShape, replay: Replay, indices: Int[Array, " B"], priorities: Float[Array, " B"]
 ) -> Replay:
-    """Sets new priorities of sampled transitions, except of those that have been overwritten."""
+    """Sets new priorities of sampled transitions, except those that have been overwritten."""
     if kernels.in_use():
         written, sums = fused_replay.write(replay.priorities, replay.block_sums, indices, priorities)
         replay = replay._replace(priorities=written, block_sums=sums)

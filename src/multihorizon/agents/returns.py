@@ -11,12 +11,14 @@ UNIT_STEPS = Timing()  # every step lasts 1 and is survived
 def n_step_returns(
     rewards: Float[Array, " n"], gammas: Float[Array, " H"], timing: Timing = UNIT_STEPS
 ) -> Float[Array, " H"]:
-    """Returns Σⱼ γᵢ^{tⱼ} sⱼ r_{t+j}, where tⱼ is the time of the j steps before, and sⱼ the product of their survivals.
+    """Returns Σⱼ γᵢ^{tⱼ} sⱼ rⱼ for each head.
+
+    Here tⱼ is the total duration of the steps before step j, and sⱼ is the product of their survivals.
 
     Args:
         rewards: Rewards of n steps, 0 after the episode's end.
         gammas: The heads' discount factors.
-        timing: Durations and survivals [n] of the steps, where they are not 1.
+        timing: Durations and survivals [n] of the steps; None means that all are 1.
     """
     durations, survivals = timing
     bases = gammas[:, None]
@@ -28,18 +30,18 @@ def n_step_returns(
 
 
 def _before(first: float, values: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Returns what came before each of the steps: nothing, and then the values of all but the last."""
+    """Shifts the values by one step: `first`, then all values but the last."""
     return jnp.concatenate([jnp.full(1, first), values[:-1]])
 
 
 def bootstrap_factors(
     gammas: Float[Array, " H"], steps: Int[Array, ""], terminated: Bool[Array, ""], timing: Timing = UNIT_STEPS
 ) -> Float[Array, " H"]:
-    """Returns the factor of the value `steps` later: γᵢ^steps, or 0 if the episode terminated before.
+    """Returns the factor of the value after `steps` steps: γᵢ^steps, or 0 if the episode terminated within them.
 
-    With durations it is γᵢ to the power of their sum, and with survivals times their product. After the episode's end
-    durations are 0 and survivals 1. A truncated episode bootstraps from where it was cut off: `steps` is then fewer
-    than n.
+    Durations replace the exponent `steps` by their sum, and survivals multiply the factor by their product. After the
+    episode's end, durations are 0 and survivals are 1. A truncated episode bootstraps from where it was cut off, and
+    `steps` is then less than n.
     """
     durations, survivals = timing
     factors = gammas ** (steps if durations is None else durations.sum())

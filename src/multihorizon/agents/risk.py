@@ -3,8 +3,8 @@
 An agent acts by the weighted value Σ wᵢ Qᵢ. With C51 heads, each Qᵢ is the mean of the learned distribution of Zᵢ, the
 return discounted by γᵢ. Risk is measured on the weighted return Σ wᵢ Zᵢ. Its distribution depends on the joint
 distribution of the Zᵢ, which the heads do not learn. This module assumes that the Zᵢ are *comonotone*: all high
-together or all low together. Returns of one episode with different discounts nearly are. Then quantile functions add
-up: F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u), and so do CVaRs.
+together or all low together. Returns of one episode with different discounts are nearly comonotone. For comonotone
+returns, quantile functions add up, F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u), and so do CVaRs.
 """
 
 from dataclasses import dataclass
@@ -25,8 +25,9 @@ ROUNDING = 1e-5  # float32 tolerance for sums of probabilities, and for equal sc
 class CVaR:
     """Acts by the mean of the worst outcomes: the conditional value at risk of the weighted return.
 
-    The score of an action is Σ wᵢ CVaR(Zᵢ). It is the mean of the worst `level` of the weighted return if the heads'
-    returns are comonotone. Otherwise it is a lower bound, since comonotone returns are the riskiest.
+    The score of an action is Σ wᵢ CVaR(Zᵢ). If the heads' returns are comonotone, it is the mean of the weighted return
+    over its worst outcomes, whose total probability is `level`. Otherwise it is a lower bound, since comonotone returns
+    are the riskiest.
 
     Args:
         level: The share of outcomes that counts, in (0, 1]. With 1, the agent acts by the mean.
@@ -129,7 +130,7 @@ def check_risk(risk: Risk, agent: AgentConfig) -> None:
     if agent.acting is Acting.SAMPLED_HEAD:
         raise InputError(f"{agent.name} samples a head at each step and cannot act by {risk}; use another acting rule")
     if (acting_weights(agent.acting, agent.horizons) < 0).any():
-        raise InputError(f"a head of {agent.name} has a negative weight, so that it cannot act by {risk}")
+        raise InputError(f"a head of {agent.name} has a negative weight, so the agent cannot act by {risk}")
 
 
 def restored_risk(stored: Any) -> Risk | None:

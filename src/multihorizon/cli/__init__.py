@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(arguments: list[str]) -> int:
     try:
         _run(arguments)
-        interrupts.check()  # whoever asked to stop learns that it came too late for that
+        interrupts.check()  # reports a signal that came too late to stop the command
         return 0
     except BrokenPipeError:  # the reader of our output, such as `head`, has closed the pipe
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it on exit
@@ -105,7 +105,7 @@ def _guarded(arguments: list[str]) -> int:
         print(": ".join(("multihorizon", "interrupted", *map(str, stopped.args))), file=sys.stderr)
         return interrupts.exit_status()
     except Exception as problem:
-        if interrupts.was_received():  # which another library may have turned into an error of its own
+        if interrupts.was_received():  # another library may have turned the interrupt into its own error
             print("multihorizon: interrupted", file=sys.stderr)
             return interrupts.exit_status()
         line = _for_people(problem)
@@ -137,7 +137,7 @@ ARGUMENTS = "steps|seeds?|episodes|fps|training_steps|evaluation_steps|checkpoin
 
 
 def _with_flags(message: str) -> str:
-    """Returns a message of the library with flags in place of the names of arguments."""
+    """Replaces the names of Python arguments in an error message by command-line flags."""
     words = "|".join([*FLAGS, ARGUMENTS])
     message = re.sub(r"choose an(other|\s?empty) folder$", r"choose an\1 folder with --out", message)
     message = re.sub(r"pass trust=True, or hand the environment in with env=", "add --trust", message)
@@ -164,7 +164,7 @@ def _for_people(problem: Exception) -> str | None:
 
 
 def refuse(command: str | None, word: str) -> NoReturn:
-    """Raises an InputError for an unknown option, which suggests the nearest one."""
+    """Raises an InputError for an unknown option. The message suggests the nearest option."""
     if command is None:
         raise InputError(f"'{word}' is not understood (see multihorizon --help)")
     if word.startswith("-"):

@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
             wanted, options.grid, options.heads, gamma_max=options.gamma_max, t_max=options.t_max, compare=compare
         )
     result = _result(report, options.grid)
-    # Files first: printing ends early where the reader closes the pipe, as `head` does.
+    # Write files first: printing ends early if the reader closes the pipe, as `head` does.
     written = _write(report, options.out, result) if options.out else []
     if options.json:
         show_json(result)
@@ -103,7 +103,7 @@ def _note(report: "GridReport") -> str | None:
     if limit.unused:
         said = f"{unused}: {binds}, not the number of heads."
     elif limit.merged:
-        said = f"{counted(heads + limit.merged, 'head')} became {heads}: {binds}."
+        said = f"{counted(heads + limit.merged, 'head')} were merged into {heads}: {binds}."
     else:
         said = f"{binds.capitalize()}."
     better = f"--grid minimax --heads {limit.better_heads} --gamma-cap {limit.better_gamma_max:g}"

@@ -9,8 +9,8 @@ from multihorizon.files import writable_folder
 SUMMARY = "reproduces the paper's four Pathworld tables and its theoretical figures"
 DESCRIPTION = """\
 Which of 15 paths is worth taking, if longer paths pay more and are riskier? Prints the mean squared errors of agents'
-path values against the true values under hazard: as published (paper), in closed form (ours), and with values from
-Q-learning over all horizons at once and a simulated truth (learned).
+path values against the true values under hazard: as published (paper), in closed form (ours), and from Q-learning and
+simulation (learned). Q-learning learns all horizons at once; simulated episodes estimate the true values.
 """
 NOTE = (
     "The paper sampled the truth under uniform hazard, and ours is exact; these rows differ by sampling noise.\n"

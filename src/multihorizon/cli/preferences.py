@@ -14,7 +14,7 @@ DESCRIPTION = """\
 Compares a smaller reward sooner with a larger one later, now and after a wait. Under a hyperbolic discount the
 preference can reverse as the wait grows; under an exponential discount it never does.
 """
-SEARCHED = 10  # reversals are searched up to this many times the wait
+SEARCHED = 10  # reversals are searched for up to this many times the wait
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         show_json(asked[0])
         return
-    for result, title in zip(asked, (wanted.label, "an exponential discounter as impatient now"), strict=True):
+    for result, title in zip(asked, (wanted.label, "an exponential discounter, equally impatient now"), strict=True):
         rows = [
             [
                 f"{options.sooner:g} {_when(wait, options.unit)}, "
@@ -88,5 +88,5 @@ def _reversal(result: dict[str, Any], unit: str) -> str:
     if result["reverses_at"] is None:
         return f"The preference does not reverse (waits up to {_amount(result['searched_to'], unit)})."
     if result["reverses_at"] == 0:
-        return "The preference reverses as soon as neither reward is now."
+        return "The preference reverses as soon as neither reward is immediate."
     return f"The preference reverses beyond a wait of {_amount(round(result['reverses_at'], 3), unit)}."

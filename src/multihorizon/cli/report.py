@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dopamine",
         type=Path,
         metavar="PATH",
-        help="Dopamine's published curves to compare with: an .npz or its folder of JSON files (default: none)",
+        help="Dopamine's published curves to compare with: an .npz file or a folder of JSON files (default: none)",
     )
     parser.add_argument("--json", action="store_true", help="print the paths of the files and the statistics as JSON")
 

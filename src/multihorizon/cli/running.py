@@ -1,4 +1,4 @@
-"""Options that the commands on runs share, and progress on the terminal."""
+"""Options shared by the commands that work on runs, and their progress on the terminal."""
 
 import argparse
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
 
 
 def whole(text: str) -> int:
-    """Parses a whole number, also when written as 1e6."""
+    """Parses a whole number, which may be written as 1e6."""
     try:
         return int(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Parses settings of an agent on the command line: NAME=VALUE or NAME.PART=VALUE."""
+"""Parses agent settings from the command line: NAME=VALUE or NAME.PART=VALUE."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ def horizons_from(path: Path) -> "Horizons":
     except (ValueError, KeyError, TypeError) as problem:
         said = problem if isinstance(problem, InputError) else "it must be a JSON object with gammas and weights"
         raise InputError(
-            f"{path} does not hold horizons: {said}; make one with: multihorizon discount --out DIR"
+            f"{path} does not hold horizons: {said}; make a file of horizons with: multihorizon discount --out DIR"
         ) from None
 
 
@@ -42,7 +42,7 @@ def parsed(agent: "AgentConfig", assignment: str) -> dict[str, Any]:
 
 
 def _parsed(name: str, old: Any, text: str) -> Any:
-    """Parses a text as a value of the same type as `old`."""
+    """Parses `text` as a value of the same type as `old`."""
     from dataclasses import fields, is_dataclass
     from enum import Enum
 
@@ -70,5 +70,6 @@ def _parsed(name: str, old: Any, text: str) -> Any:
     if is_dataclass(old):
         parts = [part.name for part in fields(old) if isinstance(getattr(old, part.name), Enum | str | int | float)]
         if parts:
-            raise InputError(f"{name} is set by its parts: {', '.join(f'{name}.{part}' for part in parts)}")
+            choices = ", ".join(f"{name}.{part}" for part in parts)
+            raise InputError(f"{name} cannot be set as a whole; set one of its parts: {choices}")
     raise InputError(f"{name} cannot be set on the command line; use Python")

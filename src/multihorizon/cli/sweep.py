@@ -19,15 +19,15 @@ multihorizon train, and experiment.json, which describes the experiment.
 """
 EPILOG = """\
 experiments (--dry-run shows their runs, time and disk space):
-  pathworld        the agents of the paper's Pathworld as networks, judged under hazard
+  pathworld        the agents of the paper's Pathworld as networks, evaluated under hazard
   hazard           matched and mismatched beliefs about risk, in the foraging world
   minatar          the ablation below in MinAtar: minutes on one GPU
-  grids            the paper's grid, Gauss and minimax, in MinAtar and the foraging world
+  grids            the paper's, Gauss and minimax grids in MinAtar and the foraging world
   hyper-vs-multi   Rainbow, Multi- and Hyper-Rainbow in 19 Atari games
   auxiliary        Rainbow and Multi-Rainbow in 60 Atari games
   ablation         C51, + n-step, + priority and Rainbow, with and without Multi, in 10 Atari games
-  priority         Multi-Rainbow, priorities averaged or by the largest gamma, in 60 Atari games
-  grids-atari      the paper's grid, Gauss and minimax, in 10 Atari games
+  priority         Multi-Rainbow with priorities from all heads or the largest gamma, in 60 Atari games
+  grids-atari      the paper's, Gauss and minimax grids in 10 Atari games
   FILE.py          your own: a file that defines EXPERIMENT
 """
 OWN = "EXPERIMENT"
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=5.0,
         metavar="M",
-        help="least minutes between two checkpoints (default: 5)",
+        help="minimum minutes between two checkpoints (default: 5)",
     )
     parser.add_argument("--device", metavar="cpu|gpu", help="device to compute on (default: a GPU if there is one)")
     parser.add_argument(
@@ -64,8 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="local",
         metavar="HOST:PORT",
-        help="train on Ray, on the cluster at this address, or 'auto' for the one that this machine belongs to "
-        "(default without an address: start a cluster on this machine)",
+        help="train on the Ray cluster at this address; auto: the cluster that this machine belongs to; without an "
+        "address: a new cluster on this machine",
     )
     parser.add_argument("--gpu-share", type=float, metavar="S", help="on Ray: share of a GPU for each run (default: 1)")
     parser.add_argument("--cpus", type=int, metavar="N", help="on Ray: CPU cores for each run (default: 1)")
@@ -103,7 +103,7 @@ def _experiment(name: str, seeds: int | None, steps: int | None) -> "Experiment"
     if not isinstance(found, Experiment):
         raise InputError(f"{name} must define {OWN} = multihorizon.experiments.experiment.Experiment(...)")
     scaled: Experiment = guarded(name, found.scaled, seeds, steps)
-    guarded(name, scaled.description)  # reports settings that are invalid
+    guarded(name, scaled.description)  # raises an error for invalid settings
     return scaled
 
 

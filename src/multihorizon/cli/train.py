@@ -12,13 +12,13 @@ SUMMARY = "trains an agent in an environment: multihorizon train multi-rainbow -
 DESCRIPTION = """\
 Trains in iterations: each is some steps of training, followed by evaluation with frozen weights. Several seeds train in
 parallel. The run's folder holds its complete configuration, a line of metrics for each iteration, TensorBoard events,
-weights, and checkpoints. `multihorizon resume` continues a run that was stopped at any time.
+weights, and checkpoints. You can stop a run at any time; `multihorizon resume` continues it.
 """
 EPILOG = """\
 environments:
   pathworld, foraging, shortcut       small worlds with exact solutions; they run on the device together with the agent
   dilemma/NAME                        small worlds in which plans change: temptation, chore, crossroads, control
-  minatar/GAME                        run on the device too
+  minatar/GAME                        the games of MinAtar, which also run on the device
   pathworld/hazard, foraging/hazard, shortcut/hazard
                                       train without hazard and evaluate under it
   atari/GAME                          the sixty games of the paper; multihorizon games lists them
@@ -39,14 +39,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="training steps of each iteration (default for Atari: 250,000)",
     )
-    evaluation = "evaluation steps of each iteration, after which episodes are finished; 0: none (Atari: 125,000)"
+    evaluation = (
+        "evaluation steps of each iteration, plus those that finish its episodes; 0: none (default for Atari: 125,000)"
+    )
     parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help=evaluation)
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds that train in parallel (default: 1)")
     parser.add_argument("--seed", type=int, default=0, help="first seed (default: 0)")
     parser.add_argument(
-        "--envs", type=int, help="environments of each seed (default: Atari: 80 with a GPU, 8 without; else 4)"
+        "--envs", type=int, help="environments of each seed (default: 4; for Atari 80 with a GPU, 8 without)"
     )
-    evaluation = "environments for evaluation (default: Atari: 40 with a GPU; else 10)"
+    evaluation = "environments for evaluation (default: 10; for Atari 40 with a GPU)"
     parser.add_argument("--evaluation-envs", type=int, metavar="N", help=evaluation)
     parser.add_argument(
         "--horizons",
@@ -58,10 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "setting of the agent, such as n_steps=5 or optimiser.learning_rate=1e-4; multihorizon agents --json lists them"
     )
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=settings)
-    between = "least minutes between two checkpoints (default: 10; 0: one after every iteration)"
+    between = "minimum minutes between two checkpoints (default: 10; 0: one after every iteration)"
     parser.add_argument("--checkpoint-minutes", type=float, default=10.0, metavar="M", help=between)
     parser.add_argument(
-        "--no-checkpoint-replay", action="store_true", help="save disk space; resuming then refills the replay buffer"
+        "--no-checkpoint-replay",
+        action="store_true",
+        help="do not store the replay buffer, which saves disk space; resuming then refills it",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the run (default: runs/AGENT-ENV-SEED)")
     running.add_arguments(parser)
@@ -80,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
     agent = preset(options.agent)
     if options.horizons:
         agent = agent.with_settings(horizons=horizons_from(options.horizons))
-    resolved = chosen.adapt(agent)  # NAME.PART=VALUE changes one part of the value that suits the environment
+    resolved = chosen.adapt(agent)  # first, so that NAME.PART=VALUE keeps the other parts of the environment's value
     for assignment in options.set:
         resolved = resolved.with_settings(**parsed(resolved, assignment))
     named_after = re.sub(r"[^\w.-]+", "-", f"{agent.name}-{chosen.name}-{options.seed}").lstrip(".")

@@ -1,7 +1,6 @@
 """Discount functions d(t): the present value of a reward of 1 that comes after t steps.
 
-Every discount here comes from a hazard prior, whose survival s(t) it is, except `deadline` and those made by
-`from_function`.
+Every discount here is the survival s(t) of a hazard prior, except `deadline` and those made by `from_function`.
 """
 
 import math
@@ -34,9 +33,9 @@ class Discount:
     Attributes:
         label: A short name, such as "hyperbolic(k=0.01)".
         function: Computes d for an array of times.
-        prior: The hazard prior whose survival d is, or None where there is none.
-        slowest_gamma: With `bound`, how slowly d falls: |d(t)| ≤ bound · slowest_gamma^t.
-        bound: See `slowest_gamma`.
+        prior: The hazard prior that has d as its survival, or None.
+        slowest_gamma: The γ of an exponential bound on d: |d(t)| ≤ bound · slowest_gamma^t.
+        bound: The factor of that bound.
     """
 
     label: str
@@ -166,8 +165,8 @@ def rachlin(k: float, s: float) -> Discount:
         s: The sensitivity to delay, in [0.01, 0.99], or 1, which gives the hyperbolic discount.
 
     Raises:
-        InputError: If k is not a positive number or s lies outside its range. With s > 1 the discount is no mixture of
-            exponentials and has no prior.
+        InputError: If k is not a positive number or s lies outside its range. With s > 1 the discount is not a mixture
+            of exponentials and has no prior.
     """
     prior = Exponential(k) if s == 1 else MittagLeffler(k, _sensitivity(s, "1 / (1 + k * t**s)"))
     return from_prior(prior, f"rachlin(k={k:g}, s={s:g})")
@@ -181,8 +180,8 @@ def ebert_prelec(k: float, s: float) -> Discount:
         s: The sensitivity to time, in [0.01, 0.99], or 1, which gives the exponential discount with γ = e^{-k}.
 
     Raises:
-        InputError: If k is not a positive number or s lies outside its range. With s > 1 the discount is no mixture of
-            exponentials and has no prior.
+        InputError: If k is not a positive number or s lies outside its range. With s > 1 the discount is not a mixture
+            of exponentials and has no prior.
     """
     prior = Dirac(positive("k", k)) if s == 1 else Stable(k, _sensitivity(s, "math.exp(-((k * t) ** s))"))
     return from_prior(prior, f"ebert-prelec(k={k:g}, s={s:g})")
@@ -191,8 +190,8 @@ def ebert_prelec(k: float, s: float) -> Discount:
 def _sensitivity(s: float, formula: str) -> float:
     if s > 1:
         raise InputError(
-            f"s must be at most 1, got {s:g}: beyond it the discount is no mixture of exponentials and has no prior; "
-            f"use minimax_grid(discount.from_function(lambda t: {formula}), heads), which states its error"
+            f"s must be at most 1, got {s:g}: above 1 the discount is not a mixture of exponentials and has no prior; "
+            f"use minimax_grid(discount.from_function(lambda t: {formula}), heads), and check its error"
         )
     return s
 
@@ -200,7 +199,7 @@ def _sensitivity(s: float, formula: str) -> float:
 def deadline(last: float) -> Discount:
     """Returns the discount that is 1 until the time `last` and 0 after it: rewards after the deadline do not count.
 
-    It is no mixture of exponentials and has no prior.
+    It is not a mixture of exponentials and has no prior.
 
     Args:
         last: The last time that counts, in steps, at least 0.

@@ -10,8 +10,8 @@ from multihorizon.discounting.horizons import MOST_HEADS, Horizons, single
 from multihorizon.discounting.sources import as_prior
 from multihorizon.errors import InputError, at_least, inside
 
-# The least probability of a γ below gamma_max. With less, all heads but the last weigh less than that, and below 1e-15
-# the nodes of the sum are no longer distinct numbers.
+# The least probability of a γ below gamma_max. The weights of all heads but the last add up to less than it, and below
+# 1e-15 the nodes of the sum are no longer distinct numbers.
 LEAST_BELOW = 1e-9
 
 
@@ -28,7 +28,7 @@ class Form(Enum):
 
 
 class Sum(Enum):
-    """The end of each interval at which the Riemann sum takes the integrand.
+    """The end of each interval at which the Riemann sum evaluates the integrand.
 
     Attributes:
         LOWER: The left end, as in the paper. The last interval ends at 1.
@@ -45,23 +45,23 @@ def paper_grid(
     """Makes the paper's grid, a Riemann sum over γ (Appendix C, equations 25 to 27).
 
     The nodes are those of the authors' code: xᵢ = 1 - bⁱ for i = 0..n-1 with b = exp(ln(1 - γ_max^{1/k}) / n). The
-    node n, which is γ_max itself, is not used, so the largest γ lies below `gamma_max`; a single head is `gamma_max`.
-    For the exponential prior γᵢ = xᵢ^k. For any prior xᵢ is the probability of a hazard above -ln γᵢ, which extends
-    the grid to every prior without point masses.
+    node n, which is γ_max itself, is not used, so the largest γ lies below `gamma_max`. A single head has
+    γ = `gamma_max`. For the exponential prior γᵢ = xᵢ^k. For any prior xᵢ is the probability of a hazard above -ln γᵢ,
+    which extends the grid to every prior without point masses.
 
     Args:
         source: The discount to approximate, or its prior. A discount needs a prior without point masses.
         heads: The number of discount factors n.
         gamma_max: The upper bound on γ, in (0, 1).
         form: The integral to approximate.
-        sum_: The end of each interval at which to take the integrand.
+        sum_: The end of each interval at which to evaluate the integrand.
 
     Returns:
         The horizons, γ increasing [H].
 
     Raises:
-        InputError: If the source has no prior, or one with point masses or with no probability on one side of
-            `gamma_max` (less than 1e-9 below it counts as none); or if another argument lies outside its range.
+        InputError: If the source has no prior, the prior has point masses, or another argument lies outside its range.
+            Also if the probability of a γ above `gamma_max` is 0, or that of a γ below it is less than 1e-9.
     """
     prior = as_prior(source, "paper_grid")
     heads = at_least("heads", heads, 1, MOST_HEADS)
@@ -100,7 +100,7 @@ def gauss_grid(source: Discount | Prior, heads: int, *, gamma_max: float | None 
     Args:
         source: The discount to approximate, or its prior. A discount needs a prior.
         heads: The number of discount factors.
-        gamma_max: The upper bound on γ, in (0, 1); larger factors are lowered to it. By default there is none.
+        gamma_max: The upper bound on γ, in (0, 1); larger factors are lowered to it. By default there is no bound.
 
     Returns:
         The horizons, γ increasing [H], with H ≤ `heads`.

@@ -1,4 +1,4 @@
-"""Converts the argument of a grid, a discount or a prior, to the form that the grid needs."""
+"""Converts the discount or prior that a grid is given to the one of the two that the grid needs."""
 
 from collections.abc import Callable
 

@@ -20,7 +20,7 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Imports public names when they are first used: some need JAX, and some must not."""
+    """Imports public names when they are first used, because some import JAX and others must work without it."""
     from importlib import import_module
 
     if name not in _HOMES:

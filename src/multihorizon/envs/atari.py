@@ -23,7 +23,7 @@ Carnival Centipede ChopperCommand CrazyClimber DemonAttack DoubleDunk ElevatorAc
 Frostbite Gopher Gravitar Hero IceHockey Jamesbond JourneyEscape Kangaroo Krull KungFuMaster MontezumaRevenge MsPacman
 NameThisGame Phoenix Pitfall Pong Pooyan PrivateEye Qbert Riverraid RoadRunner Robotank Seaquest Skiing Solaris
 SpaceInvaders StarGunner Tennis TimePilot Tutankham UpNDown Venture VideoPinball WizardOfWor YarsRevenge Zaxxon
-""".split()  # noqa: SIM905 - the sixty of the paper's table, by its names
+""".split()  # noqa: SIM905 - the sixty games of the paper's table, with the names used there
 
 FRAMES_PER_STEP = 4
 MAX_EPISODE_FRAMES = 108_000  # 27,000 agent steps
@@ -48,9 +48,10 @@ SWITCH = "MULTIHORIZON_GIVE_WAY"
 def give_way() -> None:
     """Gives this thread, and those that it starts, the lowest scheduling priority (SCHED_IDLE).
 
-    Beside busy emulators, a call that launches work on a GPU then takes 0.9 ms instead of 1.6, because it does not wait
-    for a core. Without a GPU the priority does not change, because learning uses the same cores. Set the environment
-    variable to `off` on a shared machine where other users keep all cores busy: emulators would wait for them too.
+    While emulators keep all cores busy, a call that launches work on a GPU then takes 0.9 ms instead of 1.6, because it
+    does not wait for a core. Without a GPU the priority does not change, because learning uses the same cores. Set the
+    environment variable `MULTIHORIZON_GIVE_WAY` to `off` on a shared machine where other users keep all cores busy:
+    emulators would wait for them too.
     """
     import jax  # imported here because reports use this module without JAX
 

@@ -80,7 +80,7 @@ class Dilemma:
 
 
 def _walk(first: int, steps: int, pays: float) -> tuple[tuple[Move, ...], ...]:
-    """Returns the moves of `steps` states from `first` on, each with one move; the last one pays and ends."""
+    """Returns the moves of a chain of `steps` states from `first` on. The last move pays and ends the episode."""
     return (*(((0.0, first + i + 1),) for i in range(steps - 1)), ((pays, OVER),))
 
 
@@ -105,11 +105,11 @@ def chore(costs: Sequence[float]) -> Dilemma:
     """Returns a world with a chore that must be done once. `costs` holds its cost on each day."""
     last = len(costs) - 1
     moves = tuple(((-cost, OVER), (0.0, day + 1)) if day < last else ((-cost, OVER),) for day, cost in enumerate(costs))
-    return Dilemma("chore", "A chore costs more each day, and must be done on the last.", ("do it", "wait"), moves)
+    return Dilemma("chore", "A chore costs more each day, and must be done by the last day.", ("do it", "wait"), moves)
 
 
 def crossroads(near: float, near_steps: int, far: float, far_steps: int, most_steps: int = 60) -> Dilemma:
-    """Returns a world with a near and a far reward, at the ends of two ways, and a crossroads where one can wait."""
+    """Returns a world with a near and a far reward at the ends of two roads. The agent can wait where they part."""
     there = 1 + near_steps
     moves = (
         ((0.0, 1), (0.0, there), (0.0, 0)),

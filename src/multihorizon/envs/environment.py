@@ -12,18 +12,18 @@ from multihorizon.errors import InputError, at_least
 class Step(NamedTuple):
     """What an environment returns for one action.
 
-    A head with discount factor γ values what follows the step by γ^duration · survival. An environment sets `duration`
-    and `survival` at every step or at none.
+    A head with discount factor γ discounts what follows the step by γ^duration · survival. An environment sets
+    `duration` and `survival` at every step or at none.
 
     Attributes:
         observation: The next observation, also at the end of an episode.
         reward: The reward, which comes at the start of the step.
         terminated: Whether the episode is over. Nothing follows, so its value is 0.
-        truncated: Whether the episode was cut off, for example by a time limit. Its value still bootstraps.
+        truncated: Whether the episode was cut off, for example by a time limit. Targets bootstrap from `observation`.
         duration: Units of time that the step lasted, positive; by default 1.
-        survival: The probability e^{-λ(s, a)} of surviving the step, in (0, 1]; by default 1. It is a belief that
-            agents learn with, and ends no episode. An environment that ends episodes by the same danger must not report
-            it: it would count twice. `Lethal` turns reported survival into deaths.
+        survival: The probability e^{-λ(s, a)} of surviving the step, in (0, 1]; by default 1. Agents discount by it,
+            but it does not end episodes. An environment that itself ends episodes by the same danger must not report
+            it, because the danger would count twice. `Lethal` turns reported survival into deaths.
     """
 
     observation: Array
@@ -90,7 +90,7 @@ def timing_fields(environment: Environment) -> TimingFields:
 
 
 def check_shapes(environment: Environment, name: str) -> None:
-    """Raises one line where a JAX environment does not do what its attributes say."""
+    """Raises a one-line error if a JAX environment cannot be traced, or its arrays do not have the declared shapes."""
     at_least(f"actions of {name}", environment.actions, 1)
     try:
         first, step = _traced(environment)
@@ -107,4 +107,4 @@ def check_shapes(environment: Environment, name: str) -> None:
         ("the survival", step.survival, ()),
     ):
         if array is not None and tuple(array.shape) != shape:
-            raise InputError(f"{what} of {name} has shape {list(array.shape)}, and must have {list(shape)}")
+            raise InputError(f"{what} of {name} has shape {list(array.shape)}, but must have {list(shape)}")

@@ -27,7 +27,7 @@ class FiniteState(NamedTuple):
 class FiniteWorld:
     """A deterministic MDP as an environment.
 
-    Each step reports the duration and the survival that the MDP has for it; survival ends no episode.
+    Each step reports its duration and survival in the MDP, if the MDP has them. Survival does not end episodes.
 
     Attributes:
         mdp: The MDP. Its hazard and its discount are not used.
@@ -53,7 +53,7 @@ class FiniteWorld:
         matrix = self.mdp.moves
         if matrix.nnz and matrix.data.min() < 1:
             raise InputError(
-                "a finite world must be deterministic: a transition leads to one state or ends the episode"
+                "a finite world must be deterministic: each transition must lead to one state or end the episode"
             )
         following = np.full(matrix.shape[0], ENDS)
         following[np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))] = matrix.indices

@@ -1,7 +1,8 @@
 """Foraging: from each start in a meadow, one trail leads to a near, small meal and another to a far, large one.
 
 Under an exponential hazard with k = 0.5, no single γ chooses the better meal from every start. Where both meals are
-far, the larger one is worth the walk; where the small one is near, it is not. A test checks this with the exact solver.
+far, the large one is worth the walk; where the small one is near, the large one is not. A test checks this with the
+exact solver.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment with discrete actions, by Gymnasium's own vector environment."""
+"""Steps any Gymnasium environment with discrete actions, with Gymnasium's own vector environment."""
 
 import warnings
 from collections.abc import Callable
@@ -15,10 +15,10 @@ from multihorizon.errors import InputError
 
 
 class Gymnasium:
-    """`count` environments, made from a registered name or by a function.
+    """Steps `count` environments, made from a registered name or by a function.
 
     Observations are vectors, images [height width channels], grey images [height width], or numbers, which become
-    one-hot vectors. With `rendered`, frames are pictures of the environment instead. Environments declare in
+    one-hot vectors. With `rendered`, frames are rendered images instead. Environments declare in
     `metadata["timing"]` that each step has `info["duration"]` or `info["survival"]`.
     """
 
@@ -34,7 +34,7 @@ class Gymnasium:
         if not isinstance(space, gymnasium.spaces.Discrete):
             raise InputError(
                 f"only discrete actions are supported, but {name} has {space}; a gymnasium.ActionWrapper can "
-                "map a discrete action to one of them"
+                "map discrete actions to that space"
             )
         self.actions, self._first_action = int(space.n), int(space.start)
         observed: Any = self._environments.single_observation_space
@@ -65,7 +65,7 @@ class Gymnasium:
         self._sent: Any = None
 
     def check_observation(self) -> None:
-        """Raises `InputError` where an observation has another shape than the observation space says."""
+        """Raises `InputError` if an observation does not have the shape that the observation space declares."""
         one = self._environments.envs[0]
         observation, _ = one.reset(seed=0)
         seen, expected = np.shape(observation), one.observation_space.shape
@@ -83,7 +83,7 @@ class Gymnasium:
             try:
                 return np.stack([np.asarray(picture) for picture in self._environments.render() or ()])
             except gymnasium.error.Error as problem:
-                raise InputError(f"this environment cannot be drawn: {problem}") from None
+                raise InputError(f"this environment cannot be rendered: {problem}") from None
         return np.array(observed, self.frame_dtype).reshape(-1, *self.frame_shape)
 
     def send(self, actions: Int[np.ndarray, " M"]) -> None:
@@ -111,9 +111,9 @@ class Gymnasium:
         )
 
     def _timing_of_step(self) -> Timing:
-        """Returns the timing of the latest step, from each environment by itself.
+        """Returns the timing of the latest step, read from each environment separately.
 
-        Gymnasium's joint `info` would round it to whole numbers if the first environment's is whole.
+        Gymnasium's joint `info` would round all values to whole numbers if the first environment's value is whole.
         """
         each: list[Any] = list(self._environments.envs)
         names = [name for name, field in self.timing._asdict().items() if field]
@@ -137,7 +137,7 @@ class _Timed(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def _check_undeclared(info: dict[str, Any]) -> None:
-    """Raises an error where `info` has a field that might be meant as timing, in an environment that declares none."""
+    """Raises an error if `info` has a field of `Timing`. Called for environments that declare no timing."""
     for name in Timing._fields:
         if name in info or name in info.get("final_info", ()):
             raise InputError(

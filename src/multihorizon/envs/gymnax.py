@@ -75,7 +75,7 @@ class Gymnax:
         return state, observation
 
     def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]:
-        """Steps by `step_env`, which does not reset and therefore returns the last observation of an episode.
+        """Calls `step_env`, which does not reset and therefore returns the last observation of an episode.
 
         Some versions return (observation, state, reward, done, info), where `done` includes the time limit. Others
         return terminated and truncated separately. `info["duration"]` and `info["survival"]` are the step's timing, if

@@ -89,7 +89,9 @@ class Lethal:
 
     def __post_init__(self) -> None:
         if not timing_fields(self.environment).survival:
-            raise InputError(f"Lethal needs steps that report survival, and {type(self.environment).__name__} has none")
+            raise InputError(
+                f"Lethal needs steps that report survival, but {type(self.environment).__name__} reports none"
+            )
 
     @property
     def actions(self) -> int:

@@ -144,7 +144,7 @@ def _grids(environment: str, prior: Prior, gamma_max: float, t_max: int, **given
 GRID_PAIRS = [("hyper-rainbow-paper", f"hyper-rainbow-{grid}") for grid in ("gauss", "minimax")]
 GRIDS_ABOUT = (
     "One agent with three sets of horizons for the same hyperbolic discount. The paper's grid has ten heads with "
-    "γ ≤ 0.99 and reaches a discount that is not hyperbolic. Gauss quadrature and the minimax grid have up to ten "
+    "γ ≤ 0.99, which do not add up to a hyperbolic discount. Gauss quadrature and the minimax grid have up to ten "
     "heads, with a larger γ where that is practical to learn. "
 )
 

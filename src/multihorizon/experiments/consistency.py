@@ -62,7 +62,7 @@ class Outcome:
 
 
 def exact(dilemma: Dilemma, rule: Consistency, horizons: Horizons = HORIZONS) -> Outcome:
-    """Returns the limit of an agent with one-step returns, solved exactly.
+    """Returns what an agent with one-step returns converges to, solved exactly.
 
     Raises:
         InputError: The rule is sophisticated and there is no equilibrium.
@@ -97,7 +97,7 @@ def walk(
 
 
 def agent_for(rule: Consistency, name: str = "hyper-dqn", horizons: Horizons = HORIZONS) -> AgentConfig:
-    """Returns an agent with one-step returns, which `exact` solves."""
+    """Returns an agent with one-step returns, the case that `exact` solves."""
     return make_agent(name, horizons=horizons, consistency=rule, n_steps=1)
 
 

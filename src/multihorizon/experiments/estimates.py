@@ -17,7 +17,7 @@ class Rate:
 
     Attributes:
         one_seed: The rate of one seed alone.
-        all_seeds: The total rate of as many seeds as fill the device.
+        all_seeds: The total rate of all seeds when there are enough of them to saturate the device.
         evaluation: The time of an evaluation step relative to that of a training step.
     """
 
@@ -26,7 +26,7 @@ class Rate:
     evaluation: float = 0.25
 
 
-# By device and environment; the longest matching prefix applies. Times on other devices differ.
+# Rates by device and by prefix of the environment's name; the longest matching prefix applies. Other devices differ.
 # gpu: one NVIDIA H200. MinAtar: ten seeds with ten heads each, alone on the GPU; unmeasured games use the slowest rate.
 #      Atari: the mean of machines 1 to 7 of results/speed with 80 environments; a step is four frames. The same 16
 #      cores emulate for all seeds, so more seeds add little. An evaluation step took 1.3 to 2.5 times as long as a
@@ -58,7 +58,7 @@ class RunCost:
     """The estimated time and disk space of a run."""
 
     seconds: float
-    kept_bytes: int  # weights, which are kept
+    kept_bytes: int  # weights, which remain after the run
     working_bytes: int  # checkpoints, which are deleted when the run is finished
 
 
@@ -95,7 +95,7 @@ class Size(NamedTuple):
 
 
 class Sizes:
-    """Computes and caches the sizes of configurations. All Atari games share one entry: only their actions differ."""
+    """Computes and caches the sizes of training states. All Atari games share one entry: only their actions differ."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Size] = {}

@@ -79,7 +79,7 @@ class ExperimentRun:
         """Returns the complete configuration of the run.
 
         Args:
-            checkpoint_minutes: The least time between two checkpoints.
+            checkpoint_minutes: The minimum number of minutes between two checkpoints.
         """
         chosen = world(self.environment)
         agent = replace(chosen.adapt(self.agent), **self.settings)
@@ -133,7 +133,7 @@ class Experiment:
                 one_of("label", label, labels)
 
     def scaled(self, seeds: int | None = None, steps: int | None = None) -> "Experiment":
-        """Returns the experiment with other numbers of seeds and steps.
+        """Returns the experiment with different numbers of seeds and steps.
 
         Args:
             seeds: The number of seeds of each run; None keeps the experiment's.

@@ -23,7 +23,7 @@ JUDGING_EPISODES = 200_000  # for each path
 
 @dataclass(frozen=True)
 class PathworldTable:
-    """One table: the hazard of the world, and the horizons and the paper's error for each agent, best first."""
+    """One table: the hazard of the world, and each agent's horizons and published error, best agent first."""
 
     name: str
     title: str
@@ -68,7 +68,7 @@ def experiments() -> list[PathworldTable]:
     }
     listed = [
         ("matching_prior", "the agent's prior matches the world's", true, matching),
-        ("wrong_k", "agents with other k than the world's 0.05", true, wrong_k),
+        ("wrong_k", "agents whose k differs from the world's 0.05", true, wrong_k),
         ("uniform_hazard", "the world's hazard is uniform, with the same mean", hazard.Uniform(2 * K), uniform),
         ("gamma_max", "the largest γ that is learned", true, capped),
     ]

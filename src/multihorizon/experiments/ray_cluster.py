@@ -1,4 +1,4 @@
-"""A sweep on Ray, with one task for each run. If a worker dies, its task resumes from the run's checkpoint.
+"""Runs a sweep on Ray, with one task for each run. If a worker dies, its task resumes from the run's checkpoint.
 
 Only this file imports Ray.
 """
@@ -27,8 +27,8 @@ ENVIRONMENT = {
     "RAY_gcs_server_request_timeout_seconds": "10",
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # otherwise each worker's death is printed between the results
 }
-# A local cluster listens on the loopback interface only, as by default on macOS and Windows, and requires a token if
-# this version of Ray supports one.
+# With these settings a local cluster listens only on the loopback interface, as Ray does by default on macOS and
+# Windows. It also requires a token, if this version of Ray supports one.
 LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 RETRIES = 20  # how often a task is restarted after its worker died
 SECONDS_TO_ANSWER = 5.0
@@ -57,7 +57,7 @@ def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int
     try:
         ray = importlib.import_module("ray")
     except ImportError:
-        raise InputError("a sweep on Ray needs it: pip install ray") from None
+        raise InputError("a sweep on Ray needs the package ray: pip install ray") from None
     _connect(ray, address)
     try:
         asked = _asked(ray, device, gpu_share, cpus)

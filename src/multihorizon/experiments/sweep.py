@@ -1,4 +1,4 @@
-"""An experiment in a folder: which runs are unfinished, and training them from their last checkpoints."""
+"""Plans the runs of an experiment in a folder, and trains the unfinished ones from their last checkpoints."""
 
 import gc
 from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ TrainAll = Callable[[Sequence[PlannedRun], TellOf, Warn], None]
 
 
 def plan(experiment: Experiment, out: Path, checkpoint_minutes: float) -> list[PlannedRun]:
-    """Returns the runs of an experiment, with the configurations of those that have started.
+    """Returns the runs of an experiment. A run that has started keeps the configuration that it was started with.
 
     Raises:
         InputError: If the folder holds something other than this experiment.
@@ -196,7 +196,7 @@ def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) ->
         earned[0] = _mean(outcome.evaluation_returns)
         report(Progress(outcome.step, outcome.returns, None, 0.0, outcome.steps_per_second))
 
-    with made(configuration, env=world(configuration.environment)) as trainer:  # trusted: the user chose the experiment
+    with made(configuration, env=world(configuration.environment)) as trainer:  # may import code: the user chose it
         memory.check(trainer)
         with closing(Records(folder, configuration)) as records:
             record(trainer, configuration, records, report, finished, warn)
@@ -225,7 +225,7 @@ def here(left: Sequence[PlannedRun], tell: TellOf, warn: Warn) -> None:
     """Trains runs one after another in this process."""
     for one in left:
         tell(one, attempt(one.configuration, one.folder, partial(tell, one), warn))
-        gc.collect()  # compiled methods refer to their trainer, a cycle that would keep its device memory
+        gc.collect()  # a trainer and its compiled methods form a cycle, which would keep its device memory
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

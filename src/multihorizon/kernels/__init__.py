@@ -11,7 +11,7 @@ SWITCH = "MULTIHORIZON_KERNELS"
 
 
 def in_use() -> bool:
-    """Returns whether the kernels are used: on a GPU, unless the environment variable is `off` (for debugging)."""
+    """Returns whether the kernels are used: on a GPU, unless MULTIHORIZON_KERNELS is `off` (for debugging)."""
     return is_on(SWITCH) and jax.default_backend() == "gpu"
 
 

@@ -1,7 +1,7 @@
 """A convolution with SAME padding, its bias and its ReLU, computed in one of several ways.
 
-This module alone chooses between the GPU kernels and their plain twins. Functions are written for one image; vmap adds
-the batch and the seeds.
+For convolutions, only this module chooses between GPU kernels and their plain counterparts. Functions are written for
+one image; vmap adds the batch and the seeds.
 """
 
 from enum import Enum
@@ -21,7 +21,7 @@ class Convolve(Enum):
 
     PLAIN = "XLA's convolution: fastest on a CPU, except inside compiled loops, where it is single-threaded"
     PRODUCTS = "gathered patches and one matrix product: fastest inside compiled loops on a CPU"
-    FUSED = "our GPU kernels for convolutions and heads where sizes fit them, otherwise products"
+    FUSED = "our GPU kernels for convolutions and heads where they support the sizes, otherwise `PRODUCTS`"
 
 
 def convolve_for(in_loop: bool) -> Convolve:

@@ -66,7 +66,7 @@ class Geometry:
         return max((self.out_width - 1) * self.stride + self.size - self.width, 0) // 2
 
     def patches(self, image: Any, places: Int[Array, " m"], first_tap: Any) -> Float[Array, "m taps"]:
-        """Returns the inputs of some output positions, `TAPS` of them from `first_tap` on."""
+        """Returns `TAPS` inputs of each output position in `places`, starting with input `first_tap`."""
         taps = first_tap + jnp.arange(TAPS)
         tap, channel = _divided(taps, self.inputs)
         down, right = _divided(tap, self.size)
@@ -136,7 +136,7 @@ def _weight_kernel(
 
 
 def _image_kernel(geometry: Geometry, weight: Any, out: Any, gradient: Any, image_gradient: Any) -> None:
-    """Computes the gradient of the image. Pixels with the same offset modulo the stride meet the same taps."""
+    """Computes the gradient with respect to the image. Pixels that are equal modulo the stride meet the same taps."""
     row, column = _divided(pl.program_id(0), geometry.stride)
     y, x = _divided(pl.program_id(1) * PLACES + jnp.arange(PLACES), -(-geometry.width // geometry.stride))
     y, x = y * geometry.stride + row, x * geometry.stride + column
@@ -203,7 +203,7 @@ def _backward(stride: int, kept: Any, gradient: Array) -> tuple[Array, Array, Ar
     ]
     grid: tuple[int, ...] = (geometry.taps // TAPS,)
     of_weight, of_bias = _call(partial(_weight_kernel, geometry), grid, shapes, specs)(image.reshape(-1), out, gradient)
-    if geometry.inputs < LEAST:  # a first layer, whose gradient is unused and removed by XLA
+    if geometry.inputs < LEAST:  # a first layer: XLA removes this gradient, as nothing uses it
         slopes = jnp.where(out > 0, gradient, jnp.zeros_like(gradient)).reshape(
             geometry.out_height, geometry.out_width, -1
         )

@@ -1,7 +1,7 @@
 """Two GPU kernels for prioritised replay: one draws transitions by priority, one writes new priorities.
 
-XLA needs nine and six kernels for these, each shorter than its launch. The kernels are written for one seed; vmap adds
-more to the grid. `replay` has the plain twins.
+XLA compiles these two operations to nine and six kernels, each of which runs for less time than its launch takes. The
+kernels are written for one seed; vmap adds further seeds to the grid. `replay` has the plain twins.
 """
 
 from functools import partial
@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from multihorizon.kernels import options
 
-ALMOST = 1 - 2e-7  # largest share of a sum that can be searched for in float32
+ALMOST = 1 - 2e-7  # largest share to search for; a larger one could round to the whole sum in float32
 
 
 def _row(ref: Any, *place: Any, length: int) -> Any:
@@ -49,7 +49,13 @@ def draw(
     parts: Float[Array, " B"],
     within: Float[Array, " B"],
 ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-    """Draws a block for each share in `parts` of the total, then an entry for each share in `within` of its block.
+    """Draws B entries with probabilities proportional to their priorities: first a block, then an entry within it.
+
+    Args:
+        priorities: The priorities of all entries.
+        block_sums: The sum of the priorities of each block.
+        parts: A uniform number in [0, 1) for each draw, which selects the block.
+        within: A uniform number in [0, 1) for each draw, which selects the entry within the block.
 
     Returns:
         The indices drawn and their priorities.
@@ -87,7 +93,7 @@ def write(
     indices: Int[Array, " B"],
     values: Float[Array, " B"],
 ) -> tuple[Float[Array, "blocks width"], Float[Array, " blocks"]]:
-    """Writes new priorities for entries that have one already, and returns all priorities and block sums."""
+    """Writes new priorities, except where the old priority is 0, and returns all priorities and block sums."""
     kernel = partial(_write_kernel, indices.shape[0])
     shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in (priorities, block_sums)]
     call = pl.pallas_call(kernel, grid=indices.shape, out_shape=shapes, input_output_aliases={0: 0, 1: 1}, **options())

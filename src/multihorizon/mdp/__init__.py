@@ -1,4 +1,4 @@
-"""Finite MDPs under hazard and any discount, solved exactly: the truth that agents are held to."""
+"""Finite MDPs under hazard and any discount, solved exactly: the ground truth for agents."""
 
 from multihorizon.mdp.consistency import (
     Behaviour,

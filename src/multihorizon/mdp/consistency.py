@@ -1,8 +1,8 @@
 """Three ways to act by a discount d(t) = Σ wᵢ γᵢ^t that is not exponential, solved exactly.
 
 Under such a discount a plan that is best today need not be best tomorrow. A *naive* agent plans again at each step. A
-*precommitted* agent keeps to the plan of the first step: it updates its belief by survival, so that after t steps a
-head weighs wᵢ γᵢ^t. A *sophisticated* agent knows that its later selves will choose for themselves, and plays a best
+*precommitted* agent keeps the plan of the first step: it updates its belief by survival, so that after t steps head i
+has the weight wᵢ γᵢ^t. A *sophisticated* agent knows that its later selves will choose for themselves, and plays a best
 response to them.
 
 `naive` and `precommitted` solve for the best plan itself. An agent with one head per γ, each bootstrapped by its own
@@ -26,12 +26,12 @@ from multihorizon.errors import InputError, at_least
 from multihorizon.mdp.model import HazardousMDP
 from multihorizon.mdp.values import optimal_control, solve
 
-NEGLIGIBLE = 1e-14  # share of the weights, or of the discount, that other heads may have where a plan becomes constant
+NEGLIGIBLE = 1e-14  # a plan becomes constant when the other heads have this share of the weights or of the discount
 MOST_STEPS = 100_000
 MOST_POLICIES = 20_000  # up to this many, all policies are tried for an equilibrium
-BEST_RESPONSES = 200  # from each start, where there are more policies
+BEST_RESPONSES = 200  # with more policies than that: the number of best responses tried from each start
 Response = Callable[[Int[np.ndarray, " S"]], Int[np.ndarray, " S"]]
-BETTER = 1e-10  # by how much, relative to the largest value, another action must be better to be preferred
+BETTER = 1e-10  # an action is preferred if it is better by this share of the largest value
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +105,10 @@ def naive(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Be
 
 
 def precommitted(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Behaviour:
-    """Returns the behaviour of an agent that keeps to its first plan, which is the best by its discount.
+    """Returns the behaviour of an agent that keeps its first plan, which is the best by its discount.
 
-    The plan is found backwards in time: at t the heads weigh wᵢ γᵢ^t, and all but the largest γ cease to matter.
+    The plan is found backwards in time. At time t head i has the weight wᵢ γᵢ^t, and for large t only the head with the
+    largest γ matters.
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is not used.
@@ -133,7 +134,7 @@ def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
 
 
 def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
-    """Returns what an agent converges to that takes argmax Σ wᵢ γᵢ^t Q_γᵢ at time t.
+    """Returns the limit of an agent with a head per γ that keeps its first plan: argmax Σ wᵢ γᵢ^t Q_γᵢ at time t.
 
     Each head is bootstrapped by its own best action.
 
@@ -152,8 +153,8 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
 
     Where the horizon is finite, because `steps` is given or because no state can be visited twice, the equilibrium is
     found backwards in time and is unique except for ties. Otherwise it is a fixed point among pure policies that do not
-    depend on time: all policies are tried if there are at most 20,000, and else best responses are repeated from
-    several starts.
+    depend on time: all policies are tried if there are at most 20,000; otherwise best responses are repeated
+    from several starts.
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is not used.
@@ -179,7 +180,7 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
 
 
 class _Heads:
-    """The heads of a discount in an MDP: those with a weight, each γ once, in increasing order."""
+    """The heads of a discount in an MDP: those with a nonzero weight, each γ once, in increasing order."""
 
     def __init__(self, mdp: HazardousMDP, horizons: Horizons) -> None:
         if not isinstance(mdp.hazard, hazard.Dirac):
@@ -223,7 +224,7 @@ class _Heads:
         return np.where(stays, kept, first)
 
     def beliefs(self) -> Float[np.ndarray, "T H"]:
-        """Returns wᵢ γᵢ^t, relative to γ_max^t, for each time until the largest γ alone matters."""
+        """Returns wᵢ γᵢ^t / γ_max^t for each time t, until only the largest γ matters."""
         weights, gammas = self.horizons.weights, self.horizons.gammas
         if weights[-1] < 0:
             raise InputError(
@@ -264,7 +265,7 @@ class _Heads:
         return np.stack(rows[::-1])
 
     def behaviour(self, actions: Int[np.ndarray, "T S"], ends: bool = False) -> Behaviour:
-        """Returns the behaviour with its values; `ends`: the episode is cut off after the last row."""
+        """Returns actions as a behaviour with values. If `ends` is true, the episode is cut off after the last row."""
         shape = (len(self.horizons), self.mdp.states)
         later = actions if ends else actions[:-1]
         values = np.zeros(shape) if ends else self.taken(self.bootstrapped(actions[-1]), actions[-1])
@@ -278,11 +279,13 @@ class _Heads:
 
     def require_an_end(self) -> None:
         if self.rates[-1] >= 1:
-            raise InputError("a head with γ e^{-λ} = 1 has no value in a task without an end; give steps")
+            raise InputError(
+                "a head with γ e^{-λ} = 1 has no value in a task without an end; give steps, the length of an episode"
+            )
 
 
 def _visited_once(mdp: HazardousMDP) -> Int[np.ndarray, " S"] | None:
-    """Returns the states in an order in which each comes after all that it leads to; None if some state can recur."""
+    """Returns the states, each after all states that it leads to; None if a state can be visited twice."""
     rows = sparse.coo_array(mdp.matrix)
     starts, ends = rows.coords[0] // mdp.actions, rows.coords[1]
     graph = sparse.csr_array((np.ones(len(starts)), (starts, ends)), shape=(mdp.states, mdp.states))
@@ -290,7 +293,7 @@ def _visited_once(mdp: HazardousMDP) -> Int[np.ndarray, " S"] | None:
     if count < mdp.states or np.any(starts == ends):
         return None
     depth = np.zeros(mdp.states, dtype=int)
-    for _ in range(mdp.states):  # the longest way to the end
+    for _ in range(mdp.states):  # finds the longest path from each state to the end
         deeper = depth.copy()
         np.maximum.at(deeper, starts, depth[ends] + 1)
         if np.array_equal(deeper, depth):

@@ -1,7 +1,7 @@
-"""Values of tasks that never end, under hazards and discounts that fall as a power law whose sum is finite.
+"""Values of tasks that never end, where survival s(t) times discount d(t) falls as a power law with a finite sum.
 
 The expected reward E[R_t] of a finite Markov chain approaches a sequence that repeats itself with the chain's period.
-From then on the value is that sequence times sums of s(t) d(t), which the Euler-Maclaurin formula gives.
+From then on, each of its terms is multiplied by a sum of s(t) d(t), which the Euler-Maclaurin formula gives.
 """
 
 import math
@@ -18,10 +18,10 @@ from multihorizon.mdp.model import HazardousMDP
 
 MOST_TERMS = 2_000_000
 TOO_LONG = f"episodes under this policy are too long to sum: more than {MOST_TERMS:,} steps contribute to the value"
-REPEATS = 1e-14  # relative; expected rewards that differ by less are the same
+REPEATS = 1e-14  # relative; expected rewards that differ by less count as equal
 SETTLED = 1024  # periods after which three terms of the formula are accurate
 FAR = 1e30  # time after which a power law has its final exponent
-MARGIN = 1e-3  # required excess of the exponent over 1; priors that are integrated numerically are no more accurate
+MARGIN = 1e-3  # required excess of the exponent over 1: the accuracy of priors that are integrated numerically
 X, W = np.polynomial.legendre.leggauss(20)
 
 
@@ -50,7 +50,7 @@ def endless_series(
     period = _period(chain)
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     expected = rewards
-    earlier = np.full((period, mdp.states), np.nan)  # the previous period, at half the time
+    earlier = np.full((period, mdp.states), np.nan)  # expected rewards over one period, at half the time
     start, end = 1, 1 + SETTLED * period  # start ≡ 1 modulo the period, so that both are compared at the same phase
     while end <= MOST_TERMS:
         recent = np.empty((period, mdp.states))
@@ -58,7 +58,8 @@ def endless_series(
             total = total + share * (first @ expected)
             recent[(t - 1) % period] = expected
             expected = chain @ expected
-        same = REPEATS + end * np.finfo(float).eps  # each step repeats the rounding error of rows that add up to 1
+        # Rows add up to 1 only up to rounding, and each step adds that error.
+        same = REPEATS + end * np.finfo(float).eps
         if np.abs(recent - earlier).max() <= same * np.abs(rewards).max():  # false while `earlier` is NaN
             rest = tail_sums(mdp, end, period)
             return (total + first @ (recent.T @ rest)).reshape(mdp.rewards.shape)
@@ -67,9 +68,10 @@ def endless_series(
 
 
 def tail_sums(mdp: HazardousMDP, start: int, period: int) -> Float[np.ndarray, " period"]:
-    """Returns Σ_j c(start + i + j · period) for i = 0, ..., period - 1, where c = s·d, by Euler and Maclaurin.
+    """Returns Σ_j c(start + i + j · period) for i = 0, ..., period - 1, where c = s·d.
 
-    The sum is ∫c / p + c/2 - p c'/12 and terms of order (p / start)^4, which are negligible if start ≥ 1024 p.
+    By Euler and Maclaurin the sum is ∫c / p + c/2 - p c'/12, where p is the period. The terms left out have order
+    (p / start)^4 and are negligible if start ≥ 1024 p.
     """
     at = start + np.arange(period, dtype=float)
     c = _shares(mdp, at)

@@ -20,8 +20,8 @@ def q_learning(
     """Learns Q for several discount factors by Watkins' Q-learning, while acting uniformly at random.
 
     The hazard and the discount of the MDP are not used. Each head bootstraps with its own greedy action and its own
-    γ. The steps of an episode are learned from last to first (Lin, 1992), so a reward at the end of a long path
-    reaches its start within one episode.
+    γ. The updates of an episode begin with its last step and end with its first (Lin, 1992), so a reward at the end of
+    a long path reaches its start within one episode.
 
     Args:
         mdp: The MDP.
@@ -65,9 +65,7 @@ def _episodes(
         walked.append(np.stack([states, actions, following]))
         states = following
         if len(walked) > MOST_STEPS:
-            raise InputError(
-                f"an episode has not ended after {MOST_STEPS} steps; this Q-learning needs a task that ends"
-            )
+            raise InputError(f"an episode has not ended after {MOST_STEPS} steps; q_learning needs a task that ends")
     steps = np.stack(walked, axis=-1)  # [3, episodes, T]
     for episode in range(episodes):
         alive = steps[0, episode] >= 0

@@ -1,4 +1,4 @@
-"""The paper's tuple ⟨S, A, R, P, H, d⟩ (Section 4)."""
+"""Finite MDPs with a hazard and a discount: the paper's tuple ⟨S, A, R, P, H, d⟩ (Section 4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Policy = Float[np.ndarray, "S A"]
 
 @dataclass(frozen=True, eq=False)
 class HazardousMDP:
-    """A finite MDP in which each episode draws a hazard λ ~ H and dies with probability 1 - e^{-λ} a step.
+    """A finite MDP in which each episode draws a hazard λ ~ H and ends at each step with probability 1 - e^{-λ}.
 
     The value of a policy is E[Σ d(t) R(s_t, a_t)], where (s₀, a₀) is the first state and action.
 
@@ -72,7 +72,7 @@ class HazardousMDP:
         values = np.asarray(given, dtype=float)
         if values.shape != self.rewards.shape:
             raise InputError(
-                f"{name} must be an array [{self.states} {self.actions}], as rewards, got {list(values.shape)}"
+                f"{name} must be an array [{self.states} {self.actions}], like rewards, got {list(values.shape)}"
             )
         wrong = ~allowed(values)
         if np.any(wrong):
@@ -210,7 +210,7 @@ class HazardousMDP:
 
         Returns:
             The transitions times γ^{dt} [S S], and the expected reward of each state [S]. An expected reward that is
-            no larger than the rounding error of its sum is 0.
+            no larger than the rounding error of its sum is set to 0.
         """
         choose = sparse.csr_array(
             (policy.reshape(-1), (np.repeat(np.arange(self.states), self.actions), np.arange(policy.size))),
@@ -239,7 +239,7 @@ class HazardousMDP:
         """
         rows = states * self.actions + actions
         begin, end = self.matrix.indptr[rows], self.matrix.indptr[rows + 1]
-        # All rows share one running sum of probabilities, so that a draw within a row is a search in it.
+        # All rows share one running sum of probabilities; a draw searches it from the beginning of its row.
         drawn = self._running_sum[begin] + rng.random(len(rows))
         found = np.searchsorted(self._running_sum, drawn, side="right") - 1
         following = np.full(len(rows), -1)

@@ -1,4 +1,4 @@
-"""Episodes of a hazardous MDP, with a hazard drawn for each."""
+"""Simulates episodes of a hazardous MDP, with a hazard drawn for each episode."""
 
 from typing import NamedTuple
 

@@ -23,10 +23,10 @@ ESTIMATED_AT = 4096  # terms after which it is clear how many are needed
 def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
     """Returns Q^{H,d}_π(s, a) = E_λ E_{π,P_λ}[Σ d(t) R(s_t, a_t)] (equation 8).
 
-    Averaged over λ, a reward at time t counts s(t) d(t), so Q = Σ_t s(t) d(t) E[R_t]. Where s·d is an exponential this
-    is one linear system. Otherwise the series is summed until a bound on the remaining terms is negligible. A task
-    that never ends has a finite value under some power laws, which `endless.py` sums, and an infinite value under
-    others, such as the hyperbola (the paper's footnote 2).
+    Averaged over λ, a reward at time t has the weight s(t) d(t), so Q = Σ_t s(t) d(t) E[R_t]. Where s·d is exponential,
+    this is one linear system. Otherwise the series is summed until a bound on the remaining terms is negligible. If a
+    task never ends and s·d is a power law, the value may be infinite, as under the hyperbola (the paper's footnote 2).
+    Where it is finite, `endless.py` sums the series.
 
     Args:
         mdp: The MDP, with its hazard and its discount.
@@ -104,7 +104,7 @@ def _reaching(chain: sparse.csr_array, goal: np.ndarray) -> np.ndarray:
 
 
 def _endless(mdp: HazardousMDP, policy: Policy, chain: sparse.csr_array, live: np.ndarray) -> np.ndarray:
-    """Returns the states from which the policy can earn for ever, however small the probability."""
+    """Returns the states from which the episode never ends and a reward can always be reached."""
     stays = (mdp.matrix @ live.astype(float)).reshape(policy.shape)
     leaves = live & np.any((policy > 0) & (stays < 1 - 1e-12), axis=1)
     return live & ~_reaching(chain, leaves)

@@ -51,7 +51,7 @@ class Baseline:
 
 
 class ReferenceScores(NamedTuple):
-    """The scores in one game that normalise an agent's: 0 is a random player's, 1 a human's."""
+    """The scores that normalise an agent's score in one game: a random player's becomes 0, a human's becomes 1."""
 
     random: float
     human: float

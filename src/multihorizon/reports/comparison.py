@@ -46,7 +46,7 @@ class ScoreChange:
 
     @property
     def percent(self) -> float | None:
-        """The improvement relative to the size of the baseline's score; None from a score of 0 to another."""
+        """The improvement, relative to the absolute value of the baseline's score; None if only that score is 0."""
         if self.challenger == self.baseline:
             return 0.0
         return 100 * (self.challenger - self.baseline) / abs(self.baseline) if self.baseline else None
@@ -98,7 +98,7 @@ class Aggregates:
     """The aggregate of each agent under each statistic.
 
     Attributes:
-        environments: Those that all these agents have played and that have human scores, by statistic.
+        environments: The environments with human scores that all these agents have played, by statistic.
         entries: One for each agent and statistic.
         excluded: Environments without human scores.
     """

@@ -1,4 +1,4 @@
-"""Reads run folders, finished or not, into values. Needs no JAX."""
+"""Reads the folders of finished and unfinished runs. Does not import JAX."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ class RunHistory:
     folder: str
     frames: Float[np.ndarray, " T"]  # played by the end of each iteration
     scores: Float[np.ndarray, "S T"]
-    iterations: int = 0  # when the run is finished
+    iterations: int = 0  # that the finished run will have
     finished: bool = False
     acting_discount: DiscountCurve | None = None
     wanted_discount: DiscountCurve | None = None
@@ -104,7 +104,7 @@ def read_runs(folder: Path, warn: Warn) -> RunCollection:
     read = _read_sweep if (folder / EXPERIMENT).is_file() else _read_loose_runs
     collection = read(folder, warn)
     if not any(run.has_scores for run in collection.runs):
-        raise InputError(f"no run in {folder} has finished an iteration with an episode yet; report it again later")
+        raise InputError(f"no run in {folder} has finished an iteration in which an episode ended; try again later")
     configured = {run.folder: (run.environment, run.configuration) for run in collection.runs}
     check_protocols(configured)
     check_seeds(configured, {run.folder: run.label for run in collection.runs})
@@ -164,7 +164,7 @@ def _read_sweep(folder: Path, warn: Warn) -> RunCollection:
         if isinstance(problem, InputError):
             raise
         raise InputError(
-            f"{path} does not describe a sweep: {_describe(problem)}; make one by multihorizon sweep"
+            f"{path} does not describe a sweep: {_describe(problem)}; multihorizon sweep writes such a file"
         ) from None
 
 

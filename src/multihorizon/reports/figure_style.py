@@ -81,7 +81,7 @@ def canvas(width: float, height: float, columns: int = 1, rows: int = 1, **optio
 
 
 def save(figure: Figure, path: Path, plain: bool = False) -> Path:
-    """Writes a figure as PNG or SVG, by the ending of the path. The same figure gives the same bytes.
+    """Writes a figure as PNG or SVG, as the suffix of the path says. The same figure gives the same bytes.
 
     Args:
         figure: The figure to write.
@@ -123,7 +123,7 @@ def choose_line_styles(
 
 
 def shorten_names(environments: Sequence[str]) -> dict[str, str]:
-    """Returns the names without their family, where there are several and all are of one family."""
+    """Returns short names: without the family, if there are several environments and all are of one family."""
     families = {environment.partition("/")[0] for environment in environments}
     if len(families) > 1 or len(set(environments)) == 1:
         return {environment: environment for environment in environments}

@@ -176,7 +176,7 @@ def draw_discounts(groups: list[DiscountGroup], styles: LineStyles) -> Figure:
 
 
 def find_telling_time(acting: DiscountCurve, wanted: DiscountCurve | None) -> float:
-    """Returns the time at which two discounts differ most, or 100 if they do not or there is only one."""
+    """Returns the time at which two discounts differ most, or 100 if they are equal or there is only one."""
     gaps = {t: abs(_interpolate(acting, t) - _interpolate(wanted, t)) if wanted else 0.0 for t in acting.times}
     furthest = max(gaps, key=lambda t: gaps[t])
     return furthest if gaps[furthest] > SMALL_GAP else 100.0

@@ -11,7 +11,7 @@ from multihorizon.reports.comparison import Comparison, ScoreChange
 from multihorizon.reports.figure_style import BLACK, BLUE, RED, canvas, shorten_names, styled_plain
 
 LINEAR_PERCENT = 10  # beyond this improvement the axis is logarithmic
-MAX_NUMBERED_BARS = 20  # more have no room for their numbers
+MAX_NUMBERED_BARS = 20  # with more bars there is no room for numbers
 TITLE_CHARACTERS_PER_INCH, TICK_CHARACTERS_PER_INCH = 10, 14
 
 
@@ -81,7 +81,7 @@ def _draw_bars(axes: Axes, named: list[tuple[str, ScoreChange]], width: float) -
 
 
 def _scale_bars(axes: Axes, heights: list[float]) -> None:
-    """Sets limits and ticks that bars of these heights fit in."""
+    """Sets the limits and ticks of the y-axis so that bars of these heights fit."""
     axes.set_yscale("symlog", linthresh=LINEAR_PERCENT, linscale=0.6)
     largest = max([LINEAR_PERCENT, *(abs(height) for height in heights)])
     is_small = largest <= LINEAR_PERCENT

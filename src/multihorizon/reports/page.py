@@ -1,4 +1,4 @@
-"""Writes a report to files: an HTML page that needs nothing else, Markdown, figures as PNG and SVG, tables as CSV."""
+"""Writes a report to files: a self-contained HTML page, Markdown, figures as PNG and SVG, tables as CSV."""
 
 import csv
 import io

@@ -12,7 +12,7 @@ from multihorizon.discounting import RewardTimeline, decode_rewards
 from multihorizon.reports.figure_style import BLUE, ORANGE, SETTINGS
 
 LEAST_HEADS = 3  # with different γ's
-NEGATIVE = 0.05  # share of the largest |Q| by which a Q-value must be negative for rewards to be decoded as signed
+NEGATIVE = 0.05  # rewards are decoded as signed if a Q-value lies below minus this share of the largest |Q|
 MOST_TICKS = 7
 BAR, SPAN = (tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in (BLUE, ORANGE))
 

@@ -19,7 +19,8 @@ from multihorizon.reports.baselines import (
 from multihorizon.reports.data import RunCollection, RunHistory, choose_time_unit, parse_game
 
 LAST_ITERATIONS = 5
-# A run with fewer of the longest run's frames is not compared, because all runs are cut to the shortest one compared.
+# A run with less than this share of the longest run's frames is not compared, because all compared runs are cut to the
+# shortest of them.
 MIN_SHARE = 0.5
 MAX_NAMED = 6  # names that a note lists
 
@@ -137,7 +138,7 @@ def describe_sizes(runs: list[RunHistory]) -> str:
     for run in runs:
         if run.has_scores:
             families.setdefault(run.environment.partition("/")[0], []).append(run)
-    return f"As run: {'; '.join(_describe_family(family, several) for family, several in families.items())}."
+    return f"Size of the runs: {'; '.join(_describe_family(family, several) for family, several in families.items())}."
 
 
 def _score_seeds(
@@ -214,7 +215,7 @@ def _note_cut(compared: list[RunHistory], ends: dict[str, float]) -> list[str]:
 
 def _note_few(compared: list[RunHistory], ends: dict[str, float]) -> list[str]:
     few = [r.environment for r in compared if (r.frames <= ends[r.environment]).sum() < LAST_ITERATIONS]
-    said = f"Runs have fewer than {LAST_ITERATIONS} iterations, so the last {LAST_ITERATIONS} are all of them"
+    said = f"Runs have fewer than {LAST_ITERATIONS} iterations, so the last {LAST_ITERATIONS} include all of them"
     return [f"{said}: {_enumerate(list(dict.fromkeys(few)))}."] if few else []
 
 

@@ -115,7 +115,7 @@ def build_report(collection: RunCollection, dopamine: DopamineCurves | None = No
 
 
 def build_paper_report() -> ReportContents:
-    """Builds the report of the paper's own table, by the same statistics as those of runs."""
+    """Builds the report of the paper's own table, with the same statistics as a report of runs."""
     scores = score_paper_table()
     about = "The table of the paper's appendix: sixty games, mean over seeds of each seed's best iteration."
     pairs = [("Rainbow", "Multi-Rainbow")]
@@ -183,7 +183,10 @@ def _describe_improvement(comparisons: list[Comparison]) -> list[Section]:
     if not comparisons:
         return []
     said = " ".join(f"{one.challenger} is above {one.baseline} in {one.tally}." for one in comparisons)
-    about = f"Change in per cent of the size of the baseline's score: {DESCRIPTIONS[Statistic.BEST]}. {said}"
+    about = (
+        "Change of the score as a percentage of the absolute value of the baseline's score. Scores are the "
+        f"{DESCRIPTIONS[Statistic.BEST]}. {said}"
+    )
     widest = max(len(one.changes) for one in comparisons)
     if len(comparisons) > 1 and widest <= MAX_SHARED_ENVIRONMENTS:
         draw = (
@@ -195,7 +198,7 @@ def _describe_improvement(comparisons: list[Comparison]) -> list[Section]:
             PageFigure(
                 f"improvement-{_make_file_name(one.challenger)}-over-{_make_file_name(one.baseline)}",
                 improvement_figures.draw_improvement(one),
-                f"Improvement of {one.title}, better in {one.tally} environments",
+                f"Improvement of {one.title}: better in {one.tally}",
             )
             for one in comparisons
         ]
@@ -208,7 +211,8 @@ def _describe_ablation(comparisons: list[Comparison]) -> list[Section]:
     said = "; ".join(f"{one.title} in {one.tally}" for one in comparisons)
     figure = improvement_figures.draw_improvement_panels(comparisons)
     drawn = [PageFigure("ablation", figure, f"Improvement by each challenger of the ablation: {said}")]
-    return [Section("parts", "Ablation", f"What many horizons add to each agent. Better: {said}.", drawn)]
+    about = f"What many horizons add to each agent, with the number of environments in which they are better: {said}."
+    return [Section("parts", "Ablation", about, drawn)]
 
 
 def _describe_scores(scores: Scores, full_length: bool) -> Section:
@@ -268,8 +272,8 @@ def _describe_discounts(groups: list[DiscountGroup], styles: LineStyles) -> list
         "The weight that an agent gives to a reward t steps away when it acts, computed from its horizons and their "
         "weights, compared with the discount that it was configured for, if there is one."
     )
-    drawn = [PageFigure("discounts", figures.draw_discounts(groups, styles), "The discount each agent acted by")]
-    return [Section("discount", "The discount acted by", about, drawn, [tables.tabulate_discounts(groups)])]
+    drawn = [PageFigure("discounts", figures.draw_discounts(groups, styles), "The discount that each agent acts by")]
+    return [Section("discount", "The discount that agents act by", about, drawn, [tables.tabulate_discounts(groups)])]
 
 
 def _describe_intervals(estimates: list[IntervalEstimate]) -> str:

@@ -47,10 +47,10 @@ class Table:
 
     Attributes:
         name: The name of its file, without the ending.
-        columns: The heads of the columns.
-        rows: One cell for each column.
-        groups: Heads over the columns after the first: a name, and the number of columns that it spans.
-        csv_table: What the CSV holds, where it has other columns.
+        columns: The headings of the columns.
+        rows: The rows, each with one cell for each column.
+        groups: Headings over the columns after the first: a name, and the number of columns that it spans.
+        csv_table: The table that is written as CSV, if its columns differ.
     """
 
     name: str
@@ -93,7 +93,7 @@ def tabulate_progress(collection: RunCollection) -> Table:
                 _format_count(sum(not run.has_scores and not run.finished for run in runs)),
             ]
         )
-    columns = ["agent", "environments", "seeds", "runs finished", "half-way", "no scores yet"]
+    columns = ["agent", "environments", "seeds", "runs finished", "unfinished", "no scores yet"]
     return Table("progress", columns, rows)
 
 

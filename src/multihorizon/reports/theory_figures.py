@@ -188,7 +188,7 @@ def draw_path_values(outcome: PathworldResult) -> Figure:
 
 @styled
 def draw_gamma_max(experiment: PathworldTable) -> Figure:
-    """Draws the discount that an agent with each largest γ acts by, beside the one wanted."""
+    """Draws the discounts that agents with different largest γ's act by, beside the wanted discount."""
     figure, (left, right) = canvas(11, 4.2, columns=2)
     wanted = discount.hyperbolic(K)
     t = np.arange(0, 226)

@@ -77,7 +77,7 @@ def draw_q_values(episode: "EpisodeRecord", title: str) -> tuple[Figure, Int[np.
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
         order = np.argsort(episode.gammas)
         shades = colormaps["viridis"](np.linspace(0, 0.92, len(order)))
-        if len(order) > 1:  # wide and below the others, so that it shows where it equals one of them
+        if len(order) > 1:  # wide and behind the others, so that it is visible where they coincide
             above.plot(
                 steps, (taken * episode.acting_weights).sum(axis=1), color=BLACK, lw=6, alpha=0.18, label="acts by"
             )
@@ -109,7 +109,7 @@ def _find_plot_edges(figure: Figure) -> tuple[int, int, int]:
 
 
 def _scale_picture(picture: UInt8[np.ndarray, "h w 3"], room: int) -> UInt8[np.ndarray, "H W 3"]:
-    """Scales a picture to fit into so many rows; by a whole number where it grows."""
+    """Scales a picture to fit into `room` rows. If it is enlarged, the factor is a whole number."""
     height, width = picture.shape[:2]
     scale = min(room / height, GAME / width)
     scale = int(scale) if scale >= 1 else scale

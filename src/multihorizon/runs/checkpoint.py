@@ -35,7 +35,7 @@ UNREADABLE = (ValueError, TypeError, KeyError, EOFError, SyntaxError, NotImpleme
 
 
 class OtherRunError(ValueError):
-    """Raised for a checkpoint of another iteration, or of a run with other settings."""
+    """Raised for a checkpoint of another iteration, or of a run with different settings."""
 
 
 class Checkpoints:
@@ -120,7 +120,7 @@ class Checkpoints:
                 ) from problem
             if damaged:
                 warn(f"using the previous checkpoint, {path.name}")
-            for bad in damaged:  # the next checkpoints have lower numbers, and these would be taken for newer ones
+            for bad in damaged:  # otherwise they would be taken for newer than the next checkpoints
                 bad.rename(bad.with_name(f"{DAMAGED}{bad.name}"))
             return state, iterations
         if damaged:
@@ -152,12 +152,12 @@ class Checkpoints:
         return summed.checksum
 
     def _check_owner(self, file: zipfile.ZipFile, iterations: int) -> None:
-        """Raises `OtherRunError` for a checkpoint of another iteration, or of a run with other settings."""
+        """Raises `OtherRunError` for a checkpoint of another iteration, or of a run with different settings."""
         if file.getinfo(ABOUT).file_size > MOST_ABOUT_BYTES:
             raise ValueError(f"{ABOUT} is too long")
         about = json.loads(file.read(ABOUT))
         if about["iterations"] != iterations:
-            raise OtherRunError(f"it was written after iteration {about['iterations']}, and its name says {iterations}")
+            raise OtherRunError(f"it was written after iteration {about['iterations']}, but its name says {iterations}")
         if differs := difference(self.identity, about["configuration"]):
             raise OtherRunError(
                 f"in {CONFIGURATION} {differs} as in the checkpoint; undo the change, or train in another folder"
@@ -173,7 +173,7 @@ class Checkpoints:
             if not has_replay:  # written when training was interrupted or finished
                 kept = {name: leaf for name, leaf in kept.items() if not name.startswith(".replay")}
             if held != set(kept):
-                raise ValueError("it holds other arrays")
+                raise ValueError("its arrays are not those of this run")
             found = {}
             for name, leaf in kept.items():
                 with file.open(name) as stream:
@@ -215,7 +215,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _pieces(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[int, int, int]]:
-    """Yields parts (seed, start, stop) of an array [S L ...], each of at most `PIECE_BYTES` if a row is."""
+    """Yields pieces (seed, start, stop) of an array [S L ...], each of one row or of at most `PIECE_BYTES`."""
     length = shape[1] if len(shape) > 1 else 1
     size = max(1, PIECE_BYTES // max(1, itemsize * int(np.prod(shape[2:]))))
     for s in range(shape[0]):
@@ -251,7 +251,7 @@ def _read_array(stream: Any, like: jax.ShapeDtypeStruct, by_row: bool) -> Array:
     shape, _, _ = np.lib.format.read_array_header_2_0(stream)
     fits = shape == like.shape if not by_row else shape[::2] == like.shape[::2] and shape[1] <= like.shape[1]
     if len(shape) != len(like.shape) or not fits:
-        raise ValueError("an array has another shape than this run's")
+        raise ValueError("an array does not have the shape that this run needs")
     dtype = np.dtype(like.dtype)
     if len(shape) == 1:
         array = jnp.asarray(np.frombuffer(_read_bytes(stream, dtype.itemsize * shape[0]), dtype))
@@ -262,7 +262,7 @@ def _read_array(stream: Any, like: jax.ShapeDtypeStruct, by_row: bool) -> Array:
             piece = np.frombuffer(_read_bytes(stream, dtype.itemsize * int(np.prod(part))), dtype).reshape(part)
             array = _with_piece(array, jnp.asarray(piece), jnp.asarray(s), jnp.asarray(start))
     if stream.read(1):  # zipfile compares its checksum only when the end is reached
-        raise EOFError("an array is longer than it says")
+        raise EOFError("an array is longer than its header says")
     return array
 
 

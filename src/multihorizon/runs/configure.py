@@ -35,14 +35,14 @@ def configured(
     checkpoint_replay: bool = True,
     network: Any = None,
 ) -> Configuration:
-    """Returns the configuration of a run. The environment supplies the agent's defaults and those of None arguments."""
+    """Returns the configuration of a run. Arguments of None and open settings of the agent get defaults."""
     agent = chosen.adapt(agent)
     default = chosen.schedule
     steps = default.steps if steps is None else at_least("steps", steps, 0)
     if steps <= agent.warm_up_steps:  # checked here, before a folder is made
         raise InputError(
             f"steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}; "
-            "a shorter warm-up is set by warm_up_steps"
+            "set warm_up_steps for a shorter warm-up"
         )
     most = MOST_ON_DEVICE if chosen.on_device else MOST_ON_HOST
     if environments is not None:

@@ -92,7 +92,7 @@ def evaluate(
         episodes: How many episodes to play.
         hazard: A prior over the hazard λ. Each episode draws its own λ, which the agent does not observe. A step of
             duration dt (1 by default) ends the episode with probability 1 - e^{-λ dt}. The reward of that step counts.
-        epsilon: Probability of a random action; by default the agent's own for evaluation (0.001).
+        epsilon: Probability of a random action; by default the agent's ε for evaluation (0.001).
         seed: The random seed of the episodes.
         max_steps: The number of steps after which an episode is cut off. The return up to then counts.
         told: Progress callback. It receives the number of finished episodes and the number of steps. Only environments
@@ -143,8 +143,9 @@ def _on_host(
 ) -> Returns:
     """Plays a fixed number of episodes in each environment, so that short episodes are not counted more often.
 
-    Environments on the host reset themselves only when their own episode is over. After an episode is ended by hazard
-    or cut off, its environment is idle until then, or until all are idle and reset together.
+    An environment on the host resets itself only when its own episode is over. If hazard or `max_steps` ends an episode
+    earlier, the environment steps on without being counted until it resets itself, or until all environments wait in
+    this way and are reset together.
     """
     assert chosen.on_host is not None
     at_once = min(episodes, MOST_AT_ONCE)

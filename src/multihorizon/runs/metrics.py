@@ -107,7 +107,7 @@ def _refuse(name: str) -> None:
 
 def _check_list(name: str, value: Any, count: int | None) -> list[Any]:
     if not isinstance(value, list) or not value or (count is not None and len(value) != count):
-        raise ValueError(f"{name} must be a list of {count or 'some'} values")
+        raise ValueError(f"{name} must be a list of {count or 'one or more'} values")
     return value
 
 
@@ -157,7 +157,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def scalars_of(line: Mapping[str, Any], first_seed: int, gammas: Iterable[float]) -> dict[str, float]:
-    """Returns the metrics of an iteration as numbers by name, for loggers. A name holds the seed, and γ for a head."""
+    """Returns the metrics of an iteration as numbers by name, for loggers. Names include the seed, and a head's γ."""
     named: dict[str, float] = {}
     gammas = list(gammas)
     for s in range(len(line["returns"])):

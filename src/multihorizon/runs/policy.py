@@ -124,7 +124,7 @@ class Policy:
 
         No training is needed, because each head was learned on its own. The `discount` of the new policy is the
         discount that its weights reach, and its `reweighting` states the error. The new policy acts by the weighted sum
-        of its heads, also if this one has another acting rule.
+        of its heads, even if this one has another acting rule.
 
         Args:
             discount: The discount to act by: a `Discount`, such as `mh.discount.hyperbolic(0.1)` or

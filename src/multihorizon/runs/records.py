@@ -35,7 +35,7 @@ class Records:
         folder: The folder of the run, created if needed.
         configuration: The configuration of the run.
         loggers: Loggers that receive the metrics too; TensorBoard by default.
-        replaces: The configuration in the folder, if `configuration` is a permitted change of it.
+        replaces: The configuration that the folder may hold now, which `configuration` replaces.
 
     Raises:
         InputError: Another process trains in the folder, or the folder holds a run with another configuration.
@@ -66,7 +66,7 @@ class Records:
     def refuse_if_finished(self) -> None:
         """Raises an error if the run is finished."""
         if is_finished(self.folder):
-            self.tidy()  # the process may have been killed before it did
+            self.tidy()  # the process that finished the run may have been killed before it did this
             raise InputError(f"the run in {self.folder} is finished; to extend it, resume it with more steps")
 
     def rewind(self, iterations: int, warn: Callable[[str], None] = lambda message: None) -> None:
@@ -86,7 +86,7 @@ class Records:
             aside = path.with_name(f"{DAMAGED}{METRICS}")
             shutil.copyfile(path, aside)
             for problem in problems or [f"{path}: {iterations - len(kept)} iterations are missing"]:
-                warn(f"{problem}; the file as it was is kept as {aside.name}")
+                warn(f"{problem}; the original file is kept as {aside.name}")
         elif len(kept) < iterations:
             warn(f"{path} is missing, and with it the metrics of the first {iterations} iterations")
         with atomically(path) as file:

@@ -184,7 +184,7 @@ def _changed(held: Configuration, steps: int | None, changes: dict[str, Any]) ->
     if steps is not None:
         iterations = -(-at_least("steps", steps, 1) // schedule.training_steps)
         if iterations < schedule.iterations:
-            raise InputError(f"steps must be at least the {schedule.steps:,} of the run, got {steps:,}")
+            raise InputError(f"steps must be at least {schedule.steps:,}, the steps of the run, got {steps:,}")
         schedule = replace(schedule, iterations=iterations)
     if "evaluation_steps" in changes:
         schedule = replace(schedule, evaluation_steps=changes.pop("evaluation_steps"))
@@ -222,8 +222,8 @@ def train(
         agent: An agent from `multihorizon.agent`, or the name of a preset.
         env: A name (`"atari/Pong"`, `"minatar/breakout"`, any Gymnasium id); a Gymnasium environment, or a class or
             function that makes one; or a JAX environment with this library's or gymnax's interface.
-        network: A function `(key, observation_shape)` that makes an equinox module from an observation to a vector of
-            features, or such a module; by default one that suits the observations.
+        network: An equinox module that maps an observation to a vector of features, or a function
+            `(key, observation_shape)` that makes one; by default one that suits the observations.
         steps: Training steps of each seed, rounded up to whole iterations.
         seeds: The number of seeds that train side by side.
         seed: The first seed.
@@ -281,7 +281,7 @@ def train(
     except InputError as problem:
         if holds is None or str(folder) not in str(problem):
             raise
-        raise InputError(f"{problem} (a temporary folder, which is removed; keep a run with out=)") from problem
+        raise InputError(f"{problem} (this temporary folder is removed; give out= to keep a run)") from problem
     return run
 
 
@@ -293,7 +293,7 @@ def _folder(out: str | Path) -> Path:
     """Returns the folder for a new run, or raises an error if it holds other files."""
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"out must be a folder, and {folder} is a file")
+        raise InputError(f"out must be a folder, but {folder} is a file")
     foreign = [path.name for path in sorted(folder.iterdir()) if path.name != LOCK] if folder.is_dir() else []
     if foreign and CONFIGURATION not in foreign:
         raise InputError(f"{folder} holds other files, such as {foreign[0]}, and no run; choose another folder")

@@ -52,12 +52,14 @@ def load_weights(path: Path, like: Mapping[str, Shaped]) -> dict[str, np.ndarray
             held = {name.removesuffix(".npy") for name in file.namelist()}
             for name in [*like, *sorted(held)]:
                 if (name in held) != (name in like):
-                    raise ValueError(f"it has no {name}" if name in like else f"it has {name[:80]!r}, the run has not")
+                    raise ValueError(f"it has no {name}" if name in like else f"the run has no {name[:80]!r}")
             found = {name: _read(file, name, shaped) for name, shaped in like.items()}
     except FileNotFoundError:
         raise InputError(f"there is no weights file {path}") from None
     except zipfile.BadZipFile:
-        raise InputError(f"{path} does not hold the weights of this run: it is no .npz file, or damaged") from None
+        raise InputError(
+            f"{path} does not hold the weights of this run: it is not an .npz file, or is damaged"
+        ) from None
     except (*UNREADABLE, OSError) as problem:
         raise InputError(f"{path} does not hold the weights of this run: {problem}") from None
     for name, value in found.items():
@@ -80,5 +82,5 @@ def _read(file: zipfile.ZipFile, name: str, like: Shaped) -> np.ndarray:
         count = dtype.itemsize * int(np.prod(wanted))
         content = stream.read(count)
         if len(content) != count or stream.read(1):  # zipfile compares its checksum only when the end is reached
-            raise ValueError(f"{name} has another length than its shape says")
+            raise ValueError(f"the length of {name} does not match its shape")
     return np.frombuffer(content, dtype).reshape(wanted)

@@ -32,7 +32,7 @@ class DeviceEnvironments(NamedTuple):
 class DeviceCollector:
     """Environments, replay and learner of `num_seeds` runs in one program."""
 
-    whole_every = 1  # the whole state is on the device, so every iteration can be resumed from
+    whole_every = 1  # the whole state is on the device, so a run can resume after every iteration
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class DeviceCollector:
         return state._replace(environments=environments, replay=replay, episodes=episodes), None
 
     def _update(self, state: TrainingState, update: Int[Array, ""]) -> tuple[TrainingState, None]:
-        """Makes update number `update`. It is the same number for all seeds, so under vmap the copy stays a branch."""
+        """Makes update number `update`. All seeds share this number, so `cond` remains a branch under vmap."""
         state, learner = self.core.learn(state), self.core.learner
         due = learner.copies_target_after(update + 1)
         return state._replace(learner=jax.lax.cond(due, learner.copy_target, lambda same: same, state.learner)), None

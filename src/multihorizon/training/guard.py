@@ -14,7 +14,7 @@ from multihorizon.agents.replay import extremes
 from multihorizon.envs.timing import Timing, check_timing
 from multihorizon.errors import InputError
 
-FACTOR = 3  # a mean loss this many times an untrained network's is divergence
+FACTOR = 3  # training has diverged if the mean loss exceeds an untrained network's by this factor
 LEAST_UPDATES = 100  # fewer updates say little about the mean
 
 
@@ -46,9 +46,9 @@ class Guard:
         self._good = good_copy(training.learner.parameters)
 
     def check(self, training: Any) -> None:
-        """Raises `DivergenceError`, or remembers the present weights as good.
+        """Raises `DivergenceError` if training has diverged; otherwise stores the current weights as good.
 
-        A duration or a survival that no step can have raises an `InputError`.
+        Raises `InputError` for a duration or a survival that is out of range.
         """
         shortest = self._check_timing(training.replay.timing, training.replay.written)
         tally = training.tally
@@ -68,7 +68,7 @@ class Guard:
         self._good = good_copy(training.learner.parameters)
 
     def _check_timing(self, timing: Timing, written: Int[Array, "S N"]) -> float:
-        """Checks durations and survivals, which a compiled environment cannot do. Returns the shortest duration."""
+        """Checks durations and survivals, because compiled code cannot raise errors. Returns the shortest duration."""
         shortest = 1.0
         if timing.duration is not None:
             shortest, longest = map(float, _extremes(timing.duration, written))
@@ -95,7 +95,7 @@ class Guard:
             )
 
     def _check_support(self, largest_reward: float) -> None:
-        """Warns once where a single reward is beyond the support of a categorical loss."""
+        """Warns once if a single reward lies beyond the support of a categorical loss."""
         if isinstance(self._loss, Categorical) and largest_reward > self._loss.v_max and not self._warned:
             self._warned = True
             self.warn(

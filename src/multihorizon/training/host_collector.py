@@ -1,10 +1,10 @@
 """Collects transitions from environments that step on the CPU while the device learns.
 
 Environments step in groups that take turns: one group's step is stored and its next actions are chosen while the others
-step. The updates that a turn has earned are dispatched after its actions are chosen, so the device makes them while the
-environments step. With one environment they come before the next action, as in the paper. The environments' state
-cannot be saved, so every few iterations all of them begin new episodes, and the present ones are cut off as by a time
-limit.
+step. The updates that are due after a turn are dispatched once its actions are chosen, so the device makes them while
+the environments step. With one environment they come before the next action, as in the paper. The environments' state
+cannot be saved, so every few iterations all of them begin new episodes, and the current episodes are cut off as by a
+time limit.
 
 Every value that the host sends to the device costs a transfer, even a single number. The device therefore counts steps
 and updates itself, and the host sends only what the environments returned.
@@ -41,8 +41,8 @@ class Group(NamedTuple):
     """What the device knows of a group of environments [m] between two of its steps."""
 
     streams: Streams
-    actions: Int[Array, " m"]  # that come next
-    first: Int[Array, ""]  # the place of its first environment among all
+    actions: Int[Array, " m"]  # the next ones
+    first: Int[Array, ""]  # the index of its first environment among all
     step: Int[Array, ""]  # of the run, after the group's last turn
 
 
@@ -58,12 +58,12 @@ class HostCollector:
 
     Args:
         agent: The agent.
-        make: Makes a vector environment of so many environments.
+        make: Makes a vector environment with the given number of environments.
         torso: The network up to the heads.
         schedule: Iterations and their length.
-        num_seeds: Runs side by side.
-        num_envs: Environments of each run.
-        groups: Returns in how many groups so many environments step.
+        num_seeds: The number of seeds that train side by side.
+        num_envs: The number of environments for each seed.
+        groups: Returns the number of groups for a number of environments.
         whole_every: Iterations after which all episodes are cut off; by default enough for the longest episode.
     """
 
@@ -83,7 +83,7 @@ class HostCollector:
         at_least("the number of environments", num_envs, 1)
         self.environments = HostEnvironments(make, num_seeds, num_envs, TRAINING, groups)
         self.pace = make_pace(agent, num_envs, self.environments.group_size)
-        rounds = make_pace(agent, num_envs)  # of all environments: an iteration is as long whatever the groups
+        rounds = make_pace(agent, num_envs)  # so that groups do not change the length of an iteration
         self.cycles = rounds.cycles(schedule.training_steps) * (rounds.steps // self.pace.steps)
         self.overlaps = num_envs > 1
         one = make(1)  # for its attributes alone: making all of them takes a while
@@ -96,7 +96,7 @@ class HostCollector:
         size = agent.replay_capacity, num_envs, frame_shape, one.frame_dtype, one.stack
         shape = ReplayShape(*size, agent.n_steps, agent.batch, one.timing)
         self.core = Core(learner, shape)
-        self.learns_at_once = jax.default_backend() != "cpu"  # in a loop XLA's convolutions have no threads there
+        self.learns_at_once = jax.default_backend() != "cpu"  # in a loop, a CPU's convolutions use one thread
         self.programs = Programs(self.core, self.pace.updates)
         self._open_episodes: OpenEpisodes | None = None
 
@@ -133,7 +133,7 @@ class HostCollector:
         return state
 
     def _continue_or_reset(self, state: TrainingState, iteration: Iteration, step: int) -> list[Group]:
-        """Returns the groups with their next actions: those of the iteration before, or new episodes."""
+        """Returns the groups with their next actions: those of the previous iteration, or new episodes."""
         open_episodes, self._open_episodes = self._open_episodes, None  # an iteration that is interrupted leaves none
         if open_episodes is not None and open_episodes.iteration == iteration.number:
             return open_episodes.groups
@@ -141,7 +141,7 @@ class HostCollector:
         for group in range(self.environments.groups):
             frames = self.environments.reset(group, iteration.seed, iteration.number)
             first = self.environments.first(group)
-            before = step + first + self.environments.group_size - self.num_envs  # its turns are a round apart
+            before = step + first + self.environments.group_size - self.num_envs  # the step after its previous turn
             places, steps = (jnp.full(self.num_seeds, value, jnp.int32) for value in (first, before))
             groups.append(self._choose(state, self.programs.start(frames, places, steps), step))
         return groups
@@ -166,7 +166,7 @@ class HostCollector:
     def _store(
         self, state: TrainingState, group: Group, moves: Moves, step: int, interrupts: bool
     ) -> tuple[TrainingState, Group]:
-        """Stores a group's step. Where no update comes first, the same program chooses the next actions."""
+        """Stores a group's step. If updates overlap with environments, the same program chooses the next actions."""
         ends, finals = end_codes(moves.terminated, moves.truncated), moves.finals
         if interrupts:
             continues = ends == CONTINUES

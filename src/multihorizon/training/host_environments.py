@@ -1,4 +1,4 @@
-"""Environments on the host, in groups of equal size: some step while the device chooses actions for another."""
+"""Environments on the host, in groups of equal size: while the device chooses one group's actions, the others step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ MOST_GROUPS = 4
 
 
 def usual_groups(num_envs: int) -> int:
-    """Returns the default number of groups: two or more with a GPU, depending on `num_envs`; one if the CPU learns."""
+    """Returns the default number of groups: one if the CPU learns, up to four with a GPU. It divides `num_envs`."""
     most = 1 if jax.default_backend() == "cpu" else min(MOST_GROUPS, max(2, num_envs // GROUP))
     return max(groups for groups in range(1, most + 1) if num_envs % groups == 0)
 
@@ -25,11 +25,11 @@ class HostEnvironments:
     """The environments of all seeds in one phase. Arrays are [S m ...], for the m environments of a group.
 
     Args:
-        make: Makes a vector environment of so many environments.
-        num_seeds: Runs side by side.
-        num_envs: Environments of each run.
+        make: Makes a vector environment with the given number of environments.
+        num_seeds: The number of seeds that train side by side.
+        num_envs: The number of environments for each seed.
         phase: `keys.TRAINING` or `keys.EVALUATION`, which have different seeds.
-        groups: Returns in how many groups so many environments step.
+        groups: Returns the number of groups for a number of environments.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class HostEnvironments:
         return self._made[group]
 
     def first(self, group: int) -> int:
-        """Returns the place of a group's first environment among all of a seed."""
+        """Returns the index of a group's first environment among all environments of a seed."""
         return group * self.group_size
 
     def reset(self, group: int, seed: int, iteration: int) -> Shaped[np.ndarray, "S m ..."]:
@@ -63,7 +63,7 @@ class HostEnvironments:
         return self._by_seed(self.group(group).reset(seeds[:, first : first + self.group_size].reshape(-1)))
 
     def send(self, group: int, actions: Int[Any, "S m"]) -> None:
-        """Waits for the actions, if the device still chooses them, and sends them."""
+        """Waits for the actions, if the device is still choosing them, and sends them."""
         self.group(group).send(np.asarray(actions).reshape(-1))
 
     def receive(self, group: int) -> Moves:

@@ -23,7 +23,7 @@ from multihorizon.training.trainer import Iteration, Progress, Report, mean_retu
 
 
 class _Group(NamedTuple):
-    """A group of environments [m] between two of its steps."""
+    """The state of a group of environments [m] between two steps."""
 
     observations: Array  # [m ...]
     evaluation: Evaluation
@@ -35,11 +35,11 @@ class HostEvaluator:
 
     Args:
         learner: The agent's functions.
-        make: Makes a vector environment of so many environments.
-        num_seeds: Runs side by side.
-        num_envs: Environments of each run.
-        groups: Returns in how many groups so many environments step.
-        most_steps: The length at which an episode is cut off and counts with its return so far.
+        make: Makes a vector environment of a given number of environments.
+        num_seeds: The number of seeds, which are evaluated side by side.
+        num_envs: The number of environments of each seed.
+        groups: Returns the number of groups in which a given number of environments step.
+        most_steps: The length at which an episode is cut off. Its return up to there counts.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class HostEvaluator:
         over: Bool[Array, " m"],
         steps: Int[Array, ""],
     ) -> tuple[_Group, Int[Array, ""]]:
-        """Counts a step and chooses the next actions."""
+        """Adds a step of the group to the evaluation and chooses the next actions."""
         evaluation, played = group.evaluation.add(rewards, over, played, steps, self._most_steps)
         observations = follow_all(group.observations, frames, over)
         return _Group(observations, evaluation, self._act(parameters, key, turn, observations, evaluation)), played
@@ -131,6 +131,6 @@ class HostEvaluator:
 
 
 def _sum(groups: list[_Group]) -> Episodes:
-    """Returns the sums by seed over all groups."""
+    """Returns the sums over all groups, for each seed."""
     sums = [group.evaluation.episodes.sum() for group in groups]
     return Episodes(*(np.sum([np.asarray(part) for part in parts], axis=0) for parts in zip(*sums, strict=True)))

@@ -1,4 +1,4 @@
-"""All random keys of a run. Seed number s of a run with first seed `seed` is the same as a single run with seed + s."""
+"""All random keys of a run. A seed has the same keys whether it trains alone or beside others."""
 
 from typing import NamedTuple
 
@@ -26,6 +26,6 @@ def make_keys(seed: Int[Array, ""]) -> Keys:
 
 
 def environment_seeds(seed: int, num_seeds: int, iteration: int, phase: int, num_envs: int) -> Int[np.ndarray, "S N"]:
-    """Returns the seeds of environments on the host, which are reset in a phase of an iteration."""
+    """Returns the seeds with which environments on the host are reset, in one iteration and phase."""
     drawn = [np.random.SeedSequence([seed + s, iteration, phase]).generate_state(num_envs) for s in range(num_seeds)]
     return np.stack(drawn).astype(np.int64) % 2**31

@@ -31,7 +31,8 @@ class Schedule:
 class Pace:
     """The pattern of steps and updates, called a cycle, with one update per `update_period_steps` steps.
 
-    A cycle consists of some rows, each one step of every environment that steps at once, followed by some updates.
+    A cycle is a number of rows followed by a number of updates. A row is one step of each of the environments that step
+    together.
     """
 
     rows: int
@@ -44,7 +45,7 @@ class Pace:
         return -(-steps // self.steps)
 
     def learns_from(self, first: int, held_steps: int) -> int:
-        """Returns the first cycle with updates, if cycle `first` is next and the replay holds `held_steps` steps.
+        """Returns the first cycle with updates, if cycle `first` is next and the buffer holds `held_steps` steps.
 
         A replay buffer that was not saved in a checkpoint is filled again first.
         """
@@ -52,7 +53,7 @@ class Pace:
         return max(self.warm_up, first + max(0, missing))
 
     def updates_before(self, cycle: Any) -> Any:
-        """Returns the number of the first update of a cycle, in a run in which none was left out."""
+        """Returns the number of updates before a cycle, if every cycle since the warm-up had updates."""
         return (cycle - self.warm_up) * self.updates
 
 
@@ -63,7 +64,7 @@ def make_pace(agent: AgentConfig, num_envs: int, at_once: int | None = None) -> 
     least = agent.batch + agent.n_steps * num_envs
     if agent.warm_up_steps < least:
         raise InputError(
-            f"warm_up_steps must fill a batch and its returns, {least} steps, got {agent.warm_up_steps}; "
+            f"warm_up_steps must be at least {least}, to fill a batch with n-step returns, got {agent.warm_up_steps}; "
             "use fewer environments or a longer warm-up"
         )
     period = agent.update_period_steps

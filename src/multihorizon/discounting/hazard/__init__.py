@@ -1,6 +1,6 @@
-"""Hazard priors: distributions over the risk λ of an episode, which is drawn once and stays constant until its end.
+"""Hazard priors: distributions of the hazard rate λ, which is drawn at the start of an episode and then stays constant.
 
-Each prior extends a row of the paper's Table 1. It has a density p(λ), samples, a mean, the survival
+The priors extend the paper's Table 1. Each has a density p(λ), samples, a mean, the survival
 s(t) = E[e^{-λt}], the hazard rate -d ln s/dt, and the weighting w(γ) for which s(t) = ∫ w(γ) γ^t dγ.
 """
 

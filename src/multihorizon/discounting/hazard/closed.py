@@ -151,7 +151,7 @@ class Gamma(Prior):
             return self.k * special.gammaincinv(self.a, probabilities(probability))
 
     def log_survival(self, t: ArrayLike) -> Values:
-        with np.errstate(over="ignore"):  # a discount below the smallest float is 0
+        with np.errstate(over="ignore"):  # -∞, where the discount is 0
             return -self.a * _log1p_product(self.k, times(t))
 
     def hazard_rate(self, t: ArrayLike) -> Values:

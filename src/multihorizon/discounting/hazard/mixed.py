@@ -36,7 +36,7 @@ class Samples(Prior):
     Args:
         rates: The hazards per step, finite and at least 0 [n]. They are rates, not times: an episode that is
             expected to last 20 steps has a hazard of 1/20.
-        weights: The probability of each, which sum to 1 [n]. Equal by default.
+        weights: The probabilities of the hazards, which sum to 1 [n]. Equal by default.
 
     Raises:
         InputError: If a rate is negative or not finite, or the weights are not n probabilities.
@@ -81,7 +81,7 @@ class Samples(Prior):
 
     def quantile(self, probability: ArrayLike) -> Values:
         cumulative = np.cumsum(self.weights)
-        found = np.searchsorted(cumulative, probabilities(probability) - 1e-15)  # sums of weights round
+        found = np.searchsorted(cumulative, probabilities(probability) - 1e-15)  # for rounding in the sum
         return self.atoms.rates[np.minimum(found, len(cumulative) - 1)]
 
     def _log_terms(self, t: np.ndarray) -> Float[np.ndarray, "n t"]:
@@ -106,7 +106,7 @@ class Mixture(Prior):
 
     Args:
         components: The priors, one or more.
-        weights: The probability of each, which sum to 1. Equal by default.
+        weights: The probabilities of the priors, which sum to 1. Equal by default.
 
     Raises:
         InputError: If there are no priors, or the weights are not one probability per prior.
@@ -152,7 +152,7 @@ class Mixture(Prior):
     def quantile(self, probability: ArrayLike) -> Values:
         u = probabilities(probability)
         each = np.stack([np.asarray(c.quantile(u)) for c in self.components])
-        low, high = each.min(axis=0), each.max(axis=0)  # the mixture's quantile lies between its parts'
+        low, high = each.min(axis=0), each.max(axis=0)  # the mixture's quantile lies between those of its parts
         for _ in range(200):
             middle = np.where(np.isinf(high), 2 * low + 1, low / 2 + high / 2)
             enough = self.cdf(middle) >= u

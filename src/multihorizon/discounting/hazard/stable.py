@@ -1,10 +1,10 @@
 """Priors of the discounts e^{-(kt)^s} and 1 / (1 + k t^s): the one-sided stable and the Mittag-Leffler distribution.
 
-Their survival has a closed form; their distribution is found by inverting it numerically. Both are products of powers
-of a function of a uniform variable U and of an exponential one (Kanter, 1975; Kozubowski, 2001). A sample is therefore
-exact, and one tail of the distribution is an integral G(y) = ∫₀¹ exp(-y B(u)) du with an increasing B. In v = logit u
-the integrand is analytic and vanishes at both ends, so the trapezoidal rule converges exponentially. The tests hold
-the distribution function to 1e-11, and to 1e-14 for s = ½, where it has a closed form.
+Their survival has a closed form; their distribution is computed numerically. In both, λ = scale · (E / B(U))^{1/power},
+where E is exponential, U is uniform, and the function B is increasing (Kanter, 1975; Kozubowski, 2001). Samples are
+therefore exact, and one tail of the distribution is the integral G(y) = ∫₀¹ exp(-y B(u)) du. In v = logit u the
+integrand is analytic and vanishes at both ends, so the trapezoidal rule converges exponentially. The tests check the
+distribution function to 1e-11, and to 1e-14 for s = ½, where it has a closed form.
 """
 
 import math
@@ -20,15 +20,15 @@ from scipy import special
 from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, rates, times
 from multihorizon.errors import InputError, positive
 
-LEAST, MOST = 0.01, 0.99  # the shapes s for which the quadrature has a practical number of nodes
+LEAST, MOST = 0.01, 0.99  # the range of s in which the quadrature needs a practical number of nodes
 LOW, HIGH = -38.0, 70.0  # logit u: the smaller tail is resolved down to e^{-70}
 STEP = 0.25  # of the trapezoidal rule, in units of the width on which the integrand changes
 CHUNK = 2_000_000  # entries of the [y, nodes] table that are in memory at once
-HALVINGS = 64  # of the range of ln λ, to find a quantile
+HALVINGS = 64  # bisections of the range of ln λ, to find a quantile
 
 
 class _Inverted(Prior):
-    """What the two priors share. An exponential variable is y(λ) · B(U), with y = (λ / scale)^power."""
+    """Base class of the two priors. For λ = scale · (E / B(U))^{1/power}, the variable y(λ) is (λ / scale)^power."""
 
     k: float
     s: float
@@ -51,7 +51,7 @@ class _Inverted(Prior):
     @property
     @abstractmethod
     def _power(self) -> float:
-        """Positive where G is the probability of a larger hazard, negative where it is that of a smaller one."""
+        """The power in y(λ). If positive, G(y) is the probability of a hazard above λ; if negative, of one below λ."""
 
     @property
     @abstractmethod
@@ -60,7 +60,7 @@ class _Inverted(Prior):
 
     @abstractmethod
     def _log_b(self, u: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """Returns ln B(u), given u and 1 - u, each of which may be too small to show in the other."""
+        """Returns ln B(u). Takes 1 - u as `rest`, because 1 - u is inaccurate in floats if u is close to 1."""
 
     @property
     def support(self) -> tuple[float, float]:
@@ -179,7 +179,7 @@ class MittagLeffler(_Inverted):
 
     Args:
         k: How fast the discount falls, positive. The discount is one half at t = k^{-1/s}.
-        s: The exponent, in [0.01, 0.99]. As it nears 1 the prior nears the exponential one of mean k.
+        s: The exponent, in [0.01, 0.99]. As it nears 1 the prior nears the exponential prior with mean k.
 
     Raises:
         InputError: If k is not a positive number or s lies outside its range.
