@@ -73,3 +73,11 @@ def test_agent_with_two_discounts_lists_both(tmp_path: Path) -> None:
         path.write_text("\n".join(held) + "\n")
     groups = {tuple(g.environments): g.acting.values[-1] for g in read_runs(tmp_path, pytest.fail).group_by_discount()}
     assert groups == {("foraging",): 0.9**100, ("minatar/asterix", "minatar/breakout"): 0.99**100}
+
+
+def test_folder_in_place_of_a_configuration_is_no_run(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "rainbow", "foraging", [[1.0]])
+    folder = write_run(tmp_path / "b", "rainbow", "foraging", [[1.0]])
+    (folder / "config.json").unlink()
+    (folder / "config.json").mkdir()
+    assert [run.folder for run in read(tmp_path).runs] == ["a"]

@@ -169,7 +169,9 @@ def _read_sweep(folder: Path, warn: Warn) -> RunCollection:
 
 
 def _read_loose_runs(folder: Path, warn: Warn) -> RunCollection:
-    found = sorted(path.parent for path in folder.rglob(CONFIGURATION) if (path.parent / METRICS).is_file())
+    found = sorted(
+        path.parent for path in folder.rglob(CONFIGURATION) if path.is_file() and (path.parent / METRICS).is_file()
+    )
     if not found:
         raise InputError(
             f"{folder} holds no runs: a run is a folder with {CONFIGURATION} and {METRICS}, as multihorizon train makes"
