@@ -136,3 +136,10 @@ def test_a_timeline_is_printed_as_a_table() -> None:
     assert lines[0].split() == ["steps", "reward", "resolution"]
     assert lines[1].split()[0] == "0..0"
     assert "2 timelines" in str(mh.decode_rewards(np.ones((2, 8)), GAMMAS, 50))
+
+
+def test_bins_that_no_head_sees_are_not_resolved() -> None:
+    gammas = np.array([0.5, 0.9, 0.99])
+    timeline = mh.decode_rewards(gammas**5, gammas, 1_000_000)
+    assert np.all(timeline.earliest <= timeline.starts)
+    assert timeline.latest[-1] == 1_000_000

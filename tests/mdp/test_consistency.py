@@ -258,3 +258,11 @@ def test_where_no_state_recurs_the_equilibrium_is_found_backwards() -> None:
 def test_invalid_input_is_rejected_with_a_message(make: Callable[[HazardousMDP], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make(chore(1.0))
+
+
+def test_long_episodes_do_not_underflow() -> None:
+    """γ^t is 0 in floating point after some steps; the plan still takes the better action."""
+    transitions = np.zeros((2, 2, 2))
+    transitions[:, 0, 0] = transitions[:, 1, 1] = 1
+    mdp = HazardousMDP(transitions, np.array([[0.0, 1.0], [0.0, 1.0]]))
+    assert np.all(precommitted(mdp, single(0.01), steps=400).actions == 1)

@@ -22,6 +22,7 @@ PER_DECADE = 8  # bins for each factor of ten in time
 LONGEST = 3.0  # default length of a timeline, in effective horizons
 FURTHEST = 1_000_000  # most steps of a timeline
 CENTRAL = (0.1, 0.9)  # quantiles of a squared averaging kernel that bound the resolution
+UNSEEN = 1e-20  # of the largest squared response: bins that respond less are not resolved at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,10 +146,15 @@ def _central_times(
 ) -> tuple[Float[np.ndarray, " bins"], Float[np.ndarray, " bins"]]:
     """Returns the times between which the central 80% of each squared averaging kernel lies.
 
+    An estimate that responds to no reward at all may stand for any time.
+
     Row i of `kernels` holds the response of the estimate of bin i to a unit reward in each bin.
     """
     shares = np.cumsum(kernels**2, axis=1)
-    shares /= shares[:, -1:]
-    low = [int(np.searchsorted(row, CENTRAL[0])) for row in shares]
-    high = [min(int(np.searchsorted(row, CENTRAL[1])), len(ends) - 1) for row in shares]
+    totals = shares[:, -1]
+    seen = totals > UNSEEN * totals.max()
+    shares[seen] /= totals[seen, None]
+    low = np.where(seen, [int(np.searchsorted(row, CENTRAL[0])) for row in shares], 0)
+    last = len(ends) - 1
+    high = np.where(seen, [min(int(np.searchsorted(row, CENTRAL[1])), last) for row in shares], last)
     return starts[low].astype(float), ends[high] - 1.0

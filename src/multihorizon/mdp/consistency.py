@@ -223,6 +223,12 @@ class _Heads:
         stays = worth[np.arange(len(kept)), kept] >= worth.max(axis=1) - slack
         return np.where(stays, kept, first)
 
+    @property
+    def ratios(self) -> Float[np.ndarray, " H"]:
+        """The discount factors relative to the largest, whose powers do not all underflow."""
+        gammas = self.horizons.gammas
+        return gammas / gammas[-1] if gammas[-1] > 0 else np.ones(1)
+
     def beliefs(self) -> Float[np.ndarray, "T H"]:
         """Returns wᵢ γᵢ^t / γ_max^t for each time t, until only the largest γ matters."""
         weights, gammas = self.horizons.weights, self.horizons.gammas
@@ -231,7 +237,7 @@ class _Heads:
                 f"the head with the largest γ, {gammas[-1]:g}, has a negative weight, {weights[-1]:g}: the discount is "
                 "negative in the long run, and there is no best plan"
             )
-        ratios = gammas / gammas[-1] if gammas[-1] > 0 else np.ones(1)
+        ratios = self.ratios
         last = 0
         if len(gammas) > 1:
             faded = np.log(NEGLIGIBLE * weights[-1] / np.abs(weights[:-1]).sum()) / np.log(max(ratios[-2], 1e-300))
@@ -255,9 +261,9 @@ class _Heads:
             ahead = self.taken(self.bootstrapped(rows[0]), rows[0])
             earlier = beliefs[-2::-1]
         else:
-            gammas, rows = self.horizons.gammas, []
+            rows = []
             ahead = np.zeros((len(self.horizons), self.mdp.states))
-            earlier = self.horizons.weights * gammas ** np.arange(steps - 1, -1, -1)[:, None]
+            earlier = self.horizons.weights * self.ratios ** np.arange(steps - 1, -1, -1)[:, None]
         for weights in earlier:
             values = self.lookahead(ahead)
             rows.append(self.best(weights / np.abs(weights).max(), values))

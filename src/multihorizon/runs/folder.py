@@ -38,7 +38,7 @@ def newest_weights(folder: Path) -> Path:
     for suffix in ("", LATEST):
         if weights_path(folder, suffix).is_file():
             return weights_path(folder, suffix)
-    raise InputError(f"{folder} has no weights yet: the first are written at the end of its first iteration")
+    raise InputError(f"{folder} has no weights file; a run writes its first one at the end of its first iteration")
 
 
 def tidy(folder: Path) -> None:

@@ -30,6 +30,8 @@ from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError
 from multihorizon.training.worlds import World, stored_world, world
 
+LONGEST_ELAPSED = 1e9  # steps, after which weights no longer change
+
 
 @dataclass(frozen=True, eq=False)
 class Policy:
@@ -262,7 +264,7 @@ class Policy:
         """Returns the greedy actions for a batch."""
         weights = self.weights_after(elapsed, len(batch))
         if self.risk is not None:
-            times = np.broadcast_to(np.asarray(elapsed, np.float32), (len(batch),))
+            times = np.broadcast_to(np.minimum(elapsed, LONGEST_ELAPSED).astype(np.float32), (len(batch),))
             return np.asarray(self._risk_scores(self.parameters, batch, times)).argmax(axis=1)
         values = np.asarray(self._values(self.parameters, batch), np.float64)  # [B H A]
         if self.agent.acting is Acting.SAMPLED_HEAD:
@@ -283,7 +285,10 @@ class Policy:
         Raises:
             InputError: `elapsed` has another shape, or is negative or not finite.
         """
-        times = np.asarray(elapsed, float)
+        try:
+            times = np.asarray(elapsed, float)
+        except (TypeError, ValueError):
+            raise InputError(f"elapsed must be a number of steps, got {elapsed!r}") from None
         if times.shape not in ((), (count,)):
             raise InputError(f"elapsed must be one number or have shape [{count}], got {list(times.shape)}")
         if not np.all((times >= 0) & np.isfinite(times)):
