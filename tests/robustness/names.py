@@ -101,7 +101,7 @@ def try_name(finished: Path, place: Path, rng: random.Random) -> tuple[str, str 
     for page in out.glob("*.*"):
         if page.suffix in (".md", ".html", ".csv"):
             text = page.read_text(encoding="utf-8")
-            markup = () if page.suffix == ".csv" else ("<script>alert", "](javascript")
+            markup = {".csv": (), ".html": ("<script>alert",), ".md": ("<script>alert", "](javascript")}[page.suffix]
             if any(part in text for part in ("\x1b", *markup)):
                 return done, f"{page.name} holds a name that is not escaped"
             if page.suffix == ".csv" and any(

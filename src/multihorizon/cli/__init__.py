@@ -25,6 +25,7 @@ from multihorizon.cli import (
     watch,
 )
 from multihorizon.errors import InputError, one_of
+from multihorizon.reports.escaping import show_controls
 
 COMMANDS = {
     "pathworld": pathworld,
@@ -111,7 +112,7 @@ def _guarded(arguments: list[str]) -> int:
         line = _for_people(problem)
         if line is None:
             raise
-        print(f"multihorizon: {line}", file=sys.stderr)
+        print(f"multihorizon: {show_controls(line)}", file=sys.stderr)
         return 2
 
 

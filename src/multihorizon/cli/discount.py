@@ -111,7 +111,7 @@ def _note(report: "GridReport") -> str | None:
 
 
 def _show(report: "GridReport", result: dict[str, object]) -> None:
-    from multihorizon.cli.terminal import show, table
+    from multihorizon.cli.terminal import plain, show, table
 
     wanted, horizons, t_max = report.discount, report.horizons, report.t_max
     heads = [
@@ -126,7 +126,7 @@ def _show(report: "GridReport", result: dict[str, object]) -> None:
     look_at = times.index(100) if 100 in times else None
     show(table("what a reward t steps away is worth", ["t", "wanted", "reached"], worth, look_at=look_at))
     fit = report.fit
-    show(f"[bold]largest error {fit.max_error:.3g}, at t = {fit.max_error_at}[/bold] (over t = 0..{t_max})")
+    show(plain(f"largest error {fit.max_error:.3g}, at t = {fit.max_error_at} (over t = 0..{t_max})", "bold"))
     show(f"{result['note']}\n" if result["note"] else "")
     at = min(100, t_max)
     rows = [

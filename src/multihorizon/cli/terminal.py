@@ -7,15 +7,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from multihorizon.reports.escaping import show_controls
+
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.text import Text
 
 
 SECONDS_BETWEEN_LINES = 5.0
 WIDTH_ELSEWHERE = 10_000  # without a terminal, lines are not wrapped
 
 
+def plain(text: str, style: str = "") -> "Text":
+    """Returns text to print as it is: names may hold rich's markup or control characters."""
+    from rich.text import Text
+
+    return Text(show_controls(text), style)
+
+
 def show(*items: Any) -> None:
+    """Prints texts and tables."""
     from rich.console import Console
 
     class Pipe(Console):
@@ -26,7 +37,7 @@ def show(*items: Any) -> None:
     if not console.is_terminal:
         console.width = WIDTH_ELSEWHERE
     for item in items:
-        console.print(item)
+        console.print(plain(item) if isinstance(item, str) else item)
 
 
 def show_json(result: Any) -> None:
@@ -45,8 +56,8 @@ def table(
     for position, column in enumerate(columns):
         made.add_column(column, justify="left" if position == 0 else "right", overflow="fold")
     for position, row in enumerate(rows):
-        made.add_row(*row, style="bold cyan" if position == look_at else None)
-    return Group(f"[bold]{title}[/bold]", made, *([note + "\n"] if note else []))
+        made.add_row(*map(plain, row), style="bold cyan" if position == look_at else None)
+    return Group(plain(title, "bold"), made, *([plain(f"{note}\n")] if note else []))
 
 
 def counted(count: int, what: str) -> str:
@@ -69,15 +80,15 @@ def working(message: str) -> Iterator[Callable[[str], None]]:
         nonlocal said
         if time.monotonic() - said > SECONDS_BETWEEN_LINES:
             said = time.monotonic()
-            console.print(how_far, soft_wrap=True)
+            console.print(plain(how_far), soft_wrap=True)
 
     if not message:
         yield tell
     elif console.is_terminal:
-        with console.status(message) as status:
-            yield lambda how_far: status.update(f"{message} {how_far}")
+        with console.status(plain(message)) as status:
+            yield lambda how_far: status.update(plain(f"{message} {how_far}"))
     else:
-        console.print(message, soft_wrap=True)
+        console.print(plain(message), soft_wrap=True)
         yield tell
 
 
@@ -90,4 +101,4 @@ def duration(seconds: float) -> str:
 
 def note(message: str) -> None:
     """Prints a note to stderr."""
-    print(f"multihorizon: {message}", file=sys.stderr)
+    print(f"multihorizon: {show_controls(message)}", file=sys.stderr)

@@ -7,6 +7,7 @@ once on every text that it writes.
 import unicodedata
 
 REPLACEMENT = "�"
+CONTROLS = ("Cc", "Cf", "Cs")
 # Character references are plain text both in HTML and in Markdown (where they cannot start a tag, a link, emphasis, a
 # code span, a heading or a new table cell), so that one function serves both.
 _REFERENCES = str.maketrans(
@@ -33,8 +34,12 @@ def replace_controls(text: str) -> str:
     Formatting characters, such as those that reverse the direction of text, and unpaired surrogates count as control
     characters.
     """
-    line = " ".join(text.split())
-    return "".join(REPLACEMENT if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in line)
+    return show_controls(" ".join(text.split()))
+
+
+def show_controls(text: str) -> str:
+    """Returns the text with � in place of every control character but the line break, for a terminal."""
+    return "".join(c if c == "\n" or unicodedata.category(c) not in CONTROLS else REPLACEMENT for c in text)
 
 
 def escape_markup(text: str) -> str:
