@@ -107,7 +107,8 @@ def main() -> None:
         found = run_all(options, Path(temporary))
     path = out / "robustness.json"
     before = json.loads(path.read_text())["kinds"] if path.exists() else {}
-    write_json(path, {"seed": options.seed, "kinds": before | {kind: tally.result() for kind, tally in found.items()}})
+    now = {kind: {"seed": options.seed} | tally.result() for kind, tally in found.items()}
+    write_json(path, {"kinds": before | now})
     print(f"\n{'kind':<16}{'cases':>8}{'failures':>10}")
     for kind, tally in found.items():
         print(f"{kind:<16}{tally.cases:>8,}{len(tally.failures):>10}")
