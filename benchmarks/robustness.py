@@ -37,7 +37,7 @@ from multihorizon.errors import at_least
 from multihorizon.files import writable_folder, write_json
 
 DISTURBANCES_OF_A_RUN = 8  # kills or signals of one run before it may finish
-COUNTS = {"kills": 200, "signals": 200, "damages": 2_000, "lines": 5_000, "names": 100, "ray": 20}
+COUNTS = {"--kills": 200, "--signals": 200, "--damages": 2_000, "--lines": 5_000, "--names": 100, "--ray": 20}
 LONGEST = 6.0  # seconds until a kill or a signal
 
 
@@ -96,12 +96,12 @@ def lose_on_ray(tally: Tally, place: Path, seed: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, count in COUNTS.items():
-        parser.add_argument(f"--{name}", type=int, default=count, help=f"cases (default: {count:,}; 0 for none)")
+        parser.add_argument(name, type=int, default=count, help=f"cases (default: {count:,}; 0 for none)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all cases (default: 0)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for robustness.json")
     options = parser.parse_args()
     for name in COUNTS:
-        at_least(f"--{name}", getattr(options, name), 0)
+        at_least(name, getattr(options, name.removeprefix("--")), 0)
     out = writable_folder(options.out.resolve())
     with tempfile.TemporaryDirectory() as temporary:
         found = run_all(options, Path(temporary))
