@@ -5,7 +5,6 @@ The first two ship with the package. Dopamine's curves are read from a file or f
 
 import csv
 import json
-import zipfile
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -18,16 +17,13 @@ from jaxtyping import Float
 
 from multihorizon.envs.atari import GAMES
 from multihorizon.errors import InputError
-from multihorizon.runs import weights
+from multihorizon.runs.weights import UNREADABLE
 
 FRAMES_PER_ITERATION = 1e6
 # The paper's scores are after 200 million frames. Dopamine's curves end about a million frames earlier.
 FULL_LENGTH_FRAMES = 198e6
 # The agents that the paper builds on, as Dopamine names them. Its "legacy" curves are the paper's baselines.
 BASE_AGENTS = ("DQN", "C51", "Rainbow")
-
-# What NumPy raises for a file that is damaged or no .npz.
-UNREADABLE = (*weights.UNREADABLE, zipfile.BadZipFile, IndexError, OSError, AttributeError, TypeError)
 
 
 class Source(Enum):
@@ -122,7 +118,7 @@ def read_dopamine(path: Path) -> DopamineCurves:
             for position, game in enumerate(games)
             if game in names
         }
-    except UNREADABLE:
+    except (*UNREADABLE, OSError):
         found = {}
     return _check_found({key: curves for key, curves in found.items() if curves.ndim == 2}, path)
 

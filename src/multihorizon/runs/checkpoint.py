@@ -7,7 +7,6 @@ the filled part of a replay buffer is written.
 
 import json
 import os
-import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -25,13 +24,13 @@ from multihorizon.errors import InputError
 from multihorizon.files import file_checksum
 from multihorizon.runs.configuration import difference
 from multihorizon.runs.folder import CONFIGURATION, DAMAGED
+from multihorizon.runs.weights import UNREADABLE
 
 PIECE_BYTES = 128 * 2**20
 KEPT = 2
 OF_ONE_ITERATION = (".tally", ".episodes")  # not stored, because each iteration resets them
 ABOUT = "run.json"  # the member that holds the number of iterations and the settings of the run
 MOST_ABOUT_BYTES = 2**24
-UNREADABLE = (ValueError, TypeError, KeyError, EOFError, SyntaxError, NotImplementedError, RuntimeError)
 
 
 class OtherRunError(ValueError):
@@ -112,7 +111,7 @@ class Checkpoints:
                 state = self._read(path, init, iterations)
             except OtherRunError as problem:
                 raise InputError(f"{path} does not belong to this run: {problem}") from None
-            except (*UNREADABLE, zipfile.BadZipFile, tokenize.TokenError) as problem:
+            except UNREADABLE as problem:
                 raise InputError(
                     f"{path} has the right checksum, but this version of multihorizon cannot read it "
                     f"({' '.join(str(problem).split())[:200]}); resume the run with the version that wrote it, or "

@@ -58,6 +58,8 @@ def train(
     return last
 
 
+@interrupts.handled()
+@interrupts.deferred()
 def record(
     trainer: Trainer,
     configuration: Configuration,
@@ -87,19 +89,6 @@ def record(
     Raises:
         InputError: The run is finished already, training diverged, a file cannot be written, or the callback failed.
     """
-    with interrupts.handled(), interrupts.deferred():
-        return _record(trainer, configuration, records, report, finished, warn, callback)
-
-
-def _record(
-    trainer: Trainer,
-    configuration: Configuration,
-    records: Records,
-    report: Report,
-    finished: Callable[[IterationMetrics], None],
-    warn: Warn,
-    callback: Callback | None,
-) -> bool:
     folder = records.folder
     records.refuse_if_finished()
     trainer.guard.warn = warn
@@ -112,8 +101,8 @@ def _record(
     discount = acted_by(configuration.agent)
     # The state after `done` iterations. It has its replay only between two iterations, since the next one changes the
     # replay in place, and only where no episode is left open, since those could not be continued.
-    last: Any = None
-    last, done = (restored if first == trainer.schedule.iterations else None), first
+    last: Any = restored if first == trainer.schedule.iterations else None
+    done = first
     try:
         for state, outcome in iterations(trainer, configuration.seed, report, restored, first):
             done = outcome.iteration + 1

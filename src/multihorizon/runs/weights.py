@@ -11,7 +11,20 @@ import numpy as np
 from multihorizon.errors import InputError
 from multihorizon.files import atomically
 
-UNREADABLE = (ValueError, KeyError, EOFError, SyntaxError, NotImplementedError, RuntimeError, tokenize.TokenError)
+# What NumPy and zipfile raise for a file that is damaged, or no .npz file.
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    EOFError,
+    SyntaxError,
+    NotImplementedError,
+    RuntimeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+)
 
 
 @runtime_checkable
