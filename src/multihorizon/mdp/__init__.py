@@ -1,7 +1,6 @@
 """Finite MDPs under hazard and any discount, solved exactly: the ground truth for agents."""
 
 from multihorizon.mdp.consistency import (
-    Behaviour,
     Equilibrium,
     acting_head_values,
     naive,
@@ -15,6 +14,7 @@ from multihorizon.mdp.learning import q_learning
 from multihorizon.mdp.model import HazardousMDP
 from multihorizon.mdp.simulation import Estimate, simulate
 from multihorizon.mdp.values import Optimum, action_values, optimal_control
+from multihorizon.mdp.weighted_heads import Behaviour
 
 __all__ = [
     "Behaviour",

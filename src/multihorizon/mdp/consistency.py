@@ -20,31 +20,16 @@ from jaxtyping import Float, Int
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from multihorizon.discounting import Horizons, hazard, single
-from multihorizon.discounting.discount import exponential, none
+from multihorizon.discounting import Horizons, single
+from multihorizon.discounting.discount import exponential
 from multihorizon.errors import InputError, at_least
 from multihorizon.mdp.model import HazardousMDP
-from multihorizon.mdp.values import optimal_control, solve
+from multihorizon.mdp.values import optimal_control
+from multihorizon.mdp.weighted_heads import Behaviour, WeightedHeads
 
-NEGLIGIBLE = 1e-14  # a plan becomes constant when the other heads have this share of the weights or of the discount
-MOST_STEPS = 100_000
 MOST_POLICIES = 20_000  # up to this many, all policies are tried for an equilibrium
 BEST_RESPONSES = 200  # with more policies than that: the number of best responses tried from each start
 Response = Callable[[Int[np.ndarray, " S"]], Int[np.ndarray, " S"]]
-BETTER = 1e-10  # an action is preferred if it is better by this share of the largest value
-
-
-@dataclass(frozen=True, eq=False)
-class Behaviour:
-    """What an agent does at each time, and what it is worth.
-
-    Attributes:
-        actions: The action in each state at times t = 0, 1, ... [T S]. The last row holds from then on.
-        values: The value Σ wᵢ Vᵢ of each state at t = 0, by the discount of the agent [S].
-    """
-
-    actions: Int[np.ndarray, "T S"]
-    values: Float[np.ndarray, " S"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +66,7 @@ def acting_head_values(
         actions: The action that the agent takes in each state [S].
     """
     actions = np.asarray(actions)
-    each = [_Heads(mdp, single(float(gamma))) for gamma in horizons.gammas]
+    each = [WeightedHeads(mdp, single(float(gamma))) for gamma in horizons.gammas]
     return np.concatenate([head.bootstrapped(actions) for head in each])
 
 
@@ -97,7 +82,7 @@ def naive(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Be
         InputError: If the hazard is not known, the head with the largest γ has a negative weight, or γ e^{-λ} is 1 and
             `steps` is not given.
     """
-    heads = _Heads(mdp, horizons)
+    heads = WeightedHeads(mdp, horizons)
     if steps is None:
         return heads.behaviour(heads.plan(None)[:1])
     remaining = range(at_least("steps", steps, 1), 0, -1)
@@ -118,7 +103,7 @@ def precommitted(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None
     Raises:
         InputError: In the same cases as `naive`.
     """
-    heads = _Heads(mdp, horizons)
+    heads = WeightedHeads(mdp, horizons)
     return heads.behaviour(heads.plan(None if steps is None else at_least("steps", steps, 1)), ends=steps is not None)
 
 
@@ -130,7 +115,7 @@ def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
         horizons: The discount Σ wᵢ γᵢ^t.
     """
     chosen = np.tensordot(horizons.weights, own_head_values(mdp, horizons), 1).argmax(axis=1)
-    return _Heads(mdp, horizons).behaviour(chosen[None])
+    return WeightedHeads(mdp, horizons).behaviour(chosen[None])
 
 
 def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
@@ -142,7 +127,7 @@ def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
         mdp: The MDP, with a known hazard. Its discount is not used.
         horizons: The discount Σ wᵢ γᵢ^t.
     """
-    heads = _Heads(mdp, horizons)
+    heads = WeightedHeads(mdp, horizons)
     heads.require_unit_steps()
     own = own_head_values(mdp, heads.horizons)
     return heads.behaviour(np.stack([np.tensordot(w, own, 1).argmax(axis=1) for w in heads.beliefs()]))
@@ -164,7 +149,7 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
     Raises:
         InputError: If no equilibrium exists or none is found (the message says which), and in the cases of `naive`.
     """
-    heads = _Heads(mdp, horizons)
+    heads = WeightedHeads(mdp, horizons)
     if steps is not None:
         ahead = np.zeros((len(heads.horizons), mdp.states))
         rows = []
@@ -177,117 +162,6 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
     if order is not None:
         return _backwards(heads, order)
     return _fixed_point(heads)
-
-
-class _Heads:
-    """The heads of a discount in an MDP: those with a nonzero weight, each γ once, in increasing order."""
-
-    def __init__(self, mdp: HazardousMDP, horizons: Horizons) -> None:
-        if not isinstance(mdp.hazard, hazard.Dirac):
-            raise InputError(f"the behaviour of an agent is solved for a known hazard (Dirac), not {mdp.hazard}")
-        gammas, which = np.unique(horizons.gammas, return_inverse=True)
-        weights = np.bincount(which, horizons.weights)
-        if not np.any(weights != 0):
-            raise InputError("the weights of the horizons are all 0: there is nothing to act by")
-        self.horizons = Horizons(gammas[weights != 0], weights[weights != 0])
-        self.mdp = replace(mdp, discount=none())
-        self.rates = self.horizons.gammas * np.exp(-mdp.hazard.k)  # γ e^{-λ}
-        self.scales = [self.mdp.discounted(float(rate)) for rate in self.rates]
-
-    def lookahead(self, values: Float[np.ndarray, "H S"]) -> Float[np.ndarray, "H S A"]:
-        """Returns R + γ^{dt} P V for each head."""
-        shape = self.mdp.rewards.shape
-        return np.stack([self.mdp.rewards + (p @ v).reshape(shape) for p, v in zip(self.scales, values, strict=True)])
-
-    def bootstrapped(self, actions: Int[np.ndarray, " S"]) -> Float[np.ndarray, "H S A"]:
-        """Returns the action values of each head, given that these actions are taken for ever."""
-        self.require_an_end()
-        policy = np.eye(self.mdp.actions)[actions]
-        return self.lookahead(np.stack([solve(*self.mdp.under(policy, float(rate))) for rate in self.rates]))
-
-    def taken(self, values: Float[np.ndarray, "H S A"], actions: Int[np.ndarray, " S"]) -> Float[np.ndarray, "H S"]:
-        return values[:, np.arange(self.mdp.states), actions]
-
-    def best(
-        self,
-        weights: Float[np.ndarray, " H"],
-        values: Float[np.ndarray, "H S A"],
-        kept: Int[np.ndarray, " S"] | None = None,
-    ) -> Int[np.ndarray, " S"]:
-        """Returns the best action of each state by weighted values; `kept` wins ties."""
-        worth = np.tensordot(weights, values, 1)
-        slack = BETTER * max(float(np.abs(worth).max()), 1e-300)
-        first = (worth >= worth.max(axis=1, keepdims=True) - slack).argmax(axis=1)  # ties are broken by the order
-        if kept is None:
-            return first
-        stays = worth[np.arange(len(kept)), kept] >= worth.max(axis=1) - slack
-        return np.where(stays, kept, first)
-
-    @property
-    def ratios(self) -> Float[np.ndarray, " H"]:
-        """The discount factors relative to the largest, whose powers do not all underflow."""
-        gammas = self.horizons.gammas
-        return gammas / gammas[-1] if gammas[-1] > 0 else np.ones(1)
-
-    def beliefs(self) -> Float[np.ndarray, "T H"]:
-        """Returns wᵢ γᵢ^t / γ_max^t for each time t, until only the largest γ matters."""
-        weights, gammas = self.horizons.weights, self.horizons.gammas
-        if weights[-1] < 0:
-            raise InputError(
-                f"the head with the largest γ, {gammas[-1]:g}, has a negative weight, {weights[-1]:g}: the discount is "
-                "negative in the long run, and there is no best plan"
-            )
-        ratios = self.ratios
-        last = 0
-        if len(gammas) > 1:
-            faded = np.log(NEGLIGIBLE * weights[-1] / np.abs(weights[:-1]).sum()) / np.log(max(ratios[-2], 1e-300))
-            unfelt = np.log(NEGLIGIBLE) / np.log(self.rates[-1]) if self.rates[-1] < 1 else np.inf
-            last = int(np.ceil(max(min(faded, unfelt), 1)))
-        if last > MOST_STEPS:
-            raise InputError(
-                f"a plan by these horizons changes for {last:,} steps, and at most {MOST_STEPS:,} are computed: the "
-                f"discount factors {gammas[-2]:.8g} and {gammas[-1]:.8g} are too close together"
-            )
-        return weights * ratios ** np.arange(last + 1)[:, None]
-
-    def plan(self, steps: int | None) -> Int[np.ndarray, "T S"]:
-        """Returns the actions of the best plan by the discount, found backwards in time."""
-        self.require_unit_steps()
-        if steps is None:
-            self.require_an_end()
-            beliefs = self.beliefs()
-            known = replace(self.mdp, discount=exponential(float(self.horizons.gammas[-1])))
-            rows = [optimal_control(known).policy]
-            ahead = self.taken(self.bootstrapped(rows[0]), rows[0])
-            earlier = beliefs[-2::-1]
-        else:
-            rows = []
-            ahead = np.zeros((len(self.horizons), self.mdp.states))
-            earlier = self.horizons.weights * self.ratios ** np.arange(steps - 1, -1, -1)[:, None]
-        for weights in earlier:
-            values = self.lookahead(ahead)
-            rows.append(self.best(weights / np.abs(weights).max(), values))
-            ahead = self.taken(values, rows[-1])
-        return np.stack(rows[::-1])
-
-    def behaviour(self, actions: Int[np.ndarray, "T S"], ends: bool = False) -> Behaviour:
-        """Returns actions as a behaviour with values. If `ends` is true, the episode is cut off after the last row."""
-        shape = (len(self.horizons), self.mdp.states)
-        later = actions if ends else actions[:-1]
-        values = np.zeros(shape) if ends else self.taken(self.bootstrapped(actions[-1]), actions[-1])
-        for row in later[::-1]:
-            values = self.taken(self.lookahead(values), row)
-        return Behaviour(actions, self.horizons.weights @ values)
-
-    def require_unit_steps(self) -> None:
-        if self.mdp.durations is not None:
-            raise InputError("a plan changes with time, and needs steps of duration 1; use mdp.in_unit_steps()")
-
-    def require_an_end(self) -> None:
-        if self.rates[-1] >= 1:
-            raise InputError(
-                "a head with γ e^{-λ} = 1 has no value in a task without an end; give steps, the length of an episode"
-            )
 
 
 def _visited_once(mdp: HazardousMDP) -> Int[np.ndarray, " S"] | None:
@@ -308,7 +182,7 @@ def _visited_once(mdp: HazardousMDP) -> Int[np.ndarray, " S"] | None:
     return np.argsort(depth, kind="stable")
 
 
-def _backwards(heads: _Heads, order: Int[np.ndarray, " S"]) -> Equilibrium:
+def _backwards(heads: WeightedHeads, order: Int[np.ndarray, " S"]) -> Equilibrium:
     values = np.zeros((len(heads.horizons), heads.mdp.states))
     actions = np.zeros(heads.mdp.states, dtype=int)
     for state in order:
@@ -333,7 +207,7 @@ def _respond(response: Response, policy: Int[np.ndarray, " S"]) -> Iterator[Int[
             current[chosen] = wanted[chosen]
 
 
-def _fixed_point(heads: _Heads) -> Equilibrium:
+def _fixed_point(heads: WeightedHeads) -> Equilibrium:
     heads.require_an_end()
     states, actions = heads.mdp.rewards.shape
     weights = heads.horizons.weights
