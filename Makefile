@@ -2,7 +2,7 @@
 #   make reproduce   reproduces the paper's tables and figures
 #   make test        runs the test suite
 #   make test-gpu    runs the tests that need a GPU
-#   make lint        checks style, types and layers
+#   make lint        checks style, types and import layers
 #   make docs        builds the documentation into site/; warnings are errors
 #   make figures     redraws the figures of the documentation
 
@@ -55,7 +55,7 @@ figures: $(VENV)/.installed
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("multihorizon needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + "; name another with make PYTHON=python3.12")'
-	@echo "Making the virtual environment $(VENV) ..."
+	@echo "Creating the virtual environment $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 

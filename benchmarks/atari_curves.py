@@ -2,7 +2,7 @@
 
     python benchmarks/atari_curves.py results/atari
 
-Reads the folders of runs in a folder, and `results/atari/dopamine-rainbow.csv`. Writes `curves.png` to the folder.
+Reads all runs in the given folder, and `results/atari/dopamine-rainbow.csv`. Writes `curves.png` to that folder.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.runs.metrics import read_metrics
 
 PAPERS_EPSILON = 1.5e-4
-# By agent, and whether it has the paper's ε of Adam or a tenth of it.
+# The keys are the agent, and whether Adam's ε is the paper's (True) or a tenth of it (False).
 STYLES = {
     ("rainbow", True): ("Rainbow", GREEN, "-"),
     ("rainbow", False): ("Rainbow, ε/10", RED, "--"),
@@ -63,7 +63,7 @@ def draw(folders: list[Path], dopamine: dict[str, Range]) -> Figure:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="folder that holds the folders of runs")
+    parser.add_argument("folder", type=Path, help="folder that contains the run folders")
     parser.add_argument("--dopamine", type=Path, default=Path("results/atari/dopamine-rainbow.csv"))
     options = parser.parse_args()
     folders = sorted(path.parent for path in options.folder.glob(f"*/{CONFIGURATION}"))

@@ -3,7 +3,8 @@
     git worktree add ../before 26d6444
     python benchmarks/before.py ../before --out results/cpu/before.json
 
-Each version makes a short and a long run from cached compiled programs; the difference gives the time per step.
+Each version trains a short and a long run with cached compiled programs. The difference in time between the two gives
+the time per step.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from multihorizon.files import writable_file, write_json
 
 HERE = Path(__file__).resolve().parent.parent
 COMMAND = "import sys; from multihorizon.cli import main; sys.exit(main())"
-# Settings, and the steps of a short run and of a long one.
+# For each environment: the settings, the steps of the short run, and the steps of the long run.
 RUNS = {
     "minatar/breakout": (("--set", "warm_up_steps=1000"), 4_000, 28_000),
     "atari/Pong": (("--set", "warm_up_steps=400", "--set", "replay_capacity=20000", "--envs", "8"), 800, 2_800),
@@ -43,7 +44,7 @@ def seconds(checkout: Path, environment: str, steps: int, programs: Path) -> flo
             [sys.executable, "-c", COMMAND, *arguments], env=variables, capture_output=True, text=True, check=False
         )
         if ended.returncode:
-            raise InputError(f"{checkout} does not train in {environment}: {ended.stderr.strip()[-300:]}")
+            raise InputError(f"{checkout} fails to train in {environment}: {ended.stderr.strip()[-300:]}")
         return time.perf_counter() - begun
 
 
@@ -66,7 +67,7 @@ def main() -> None:
         rates: dict[str, list[float]] = {"before": [], "now": []}
         with tempfile.TemporaryDirectory() as programs:
             for name, checkout in checkouts.items():
-                seconds(checkout, environment, short, Path(programs, name))  # compiles
+                seconds(checkout, environment, short, Path(programs, name))  # fills the compilation cache
             for _ in range(options.rounds):
                 for name, checkout in checkouts.items():
                     taken = [seconds(checkout, environment, steps, Path(programs, name)) for steps in (short, long)]

@@ -108,7 +108,7 @@ def resampled(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def compare(ours: np.ndarray, theirs: np.ndarray) -> Result:
-    """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval; None where theirs can be 0."""
+    """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval; None if theirs can be 0."""
     rng = np.random.default_rng(0)
     found: Result = {"changed": ours.tolist(), "trained_for_it": theirs.tolist(), "ratio": None, "ratio_interval": None}
     above, below = resampled(ours, rng), resampled(theirs, rng)

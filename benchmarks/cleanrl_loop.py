@@ -46,7 +46,7 @@ PART = 50  # updates per part: the first part is not timed, and each later part 
 class Worlds(SyncVectorEnv):
     """One environment with the interface that the script expects: it resets in the step that ends an episode.
 
-    It returns rewards and actions as scalars, because NumPy 2.4 no longer converts arrays with one element.
+    It turns rewards and actions into scalars, because NumPy 2.4 no longer converts arrays with one element.
     """
 
     def __init__(self, makers: Any) -> None:
@@ -63,7 +63,7 @@ class Worlds(SyncVectorEnv):
 
 @cache
 def shares(of: int, to: int) -> np.ndarray:
-    """Returns the weights [to of] with which a row of `of` pixels is averaged to `to` larger pixels."""
+    """Returns the weights [to of] that average a row of `of` pixels into `to` larger pixels."""
     size, pixel = of / to, np.arange(of)
     begin = np.arange(to)[:, None] * size
     return (np.clip(np.minimum(begin + size, pixel + 1) - np.maximum(begin, pixel), 0, None) / size).astype(np.float32)
@@ -109,12 +109,12 @@ def main() -> None:
     parser.add_argument("checkout", type=Path, metavar="CHECKOUT", help="folder of a clone of CleanRL")
     parser.add_argument("--game", default="Seaquest")
     parser.add_argument("--warm-up", type=int, default=1000)
-    parser.add_argument("--steps", type=int, default=2000, help="agent steps while learning (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=2000, help="agent steps after the warm-up (default: %(default)s)")
     parser.add_argument(
         "--buffer-size",
         type=int,
         default=100_000,
-        help="replay capacity (CleanRL's own: 1,000,000)",
+        help="replay capacity (CleanRL's default: 1,000,000)",
     )
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
@@ -122,7 +122,7 @@ def main() -> None:
     if not (options.checkout / SCRIPT).is_file():
         raise InputError(f"{options.checkout} has no {SCRIPT}: give a folder with a clone of CleanRL")
     if options.steps < (least := STEPS * 3 * PART):
-        raise InputError(f"--steps {options.steps} are too few: give {least} or more")
+        raise InputError(f"--steps must be at least {least}, got {options.steps}")
     cuda = torch.cuda.is_available() and not options.cpu
     opencv, times = put_in_place(), times_of_updates(options)
     speed = STEPS * (len(times) - 1) / (times[-1] - times[0])

@@ -2,7 +2,7 @@
 
     python benchmarks/compile_time.py --out results/cpu/compile_time.json
 
-Runs one short iteration in each environment with an empty cache, which compiles every program of a run.
+Runs one short iteration in each environment without a compilation cache, so that XLA compiles every program of a run.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def main() -> None:
         lambda event, seconds, **_: compiled.append(seconds) if event == EVENT else None
     )
     found = {}
-    print("| environment | XLA compiles, s | programs | the whole iteration, s |\n|---|---|---|---|", flush=True)
+    print("| environment | compilation, s | programs | whole iteration, s |\n|---|---|---|---|", flush=True)
     for name in options.envs:
         chosen = world(name)
         agent = replace(chosen.adapt(preset(options.agent)), warm_up_steps=400, replay_capacity=8_000)

@@ -1,9 +1,10 @@
-"""Naive, precommitted and sophisticated agents in four dilemmas, beside the exact solution of each rule.
+"""Compares naive, precommitted and sophisticated agents in four dilemmas with the exact solution of each rule.
 
-python benchmarks/consistency.py --out results/consistency
+    python benchmarks/consistency.py --out results/consistency
 
-An agent of each rule is trained in each world. The heads' values, the choices and what is earned are compared with
-those of the exact solver. A fifth world has no equilibrium; the sophisticated agent is watched there while it trains.
+Trains an agent of each rule in each world, and compares the heads' values, the choices and the rewards with those of
+the exact solver. A fifth world has no equilibrium; there, the choices of the sophisticated agent are recorded during
+training.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from multihorizon.experiments.consistency import (
 from multihorizon.files import writable_folder, write_json
 from multihorizon.reports.figure_style import BLACK, BLUE, ORANGE, canvas, save, styled
 
-# Worth doing now if no later self does it, and better left to a later self that does: no pure equilibrium.
+# Acting now is best if no later self acts, and waiting is best if a later self acts: there is no pure equilibrium.
 CYCLE = Dilemma(
     "cycle", "A chore that can be put off for ever.", ("do", "wait"), (((-0.8, 1), (0, 0)), ((1.8, OVER),)), 60
 )
@@ -72,7 +73,7 @@ def without_equilibrium(seeds: int, steps: int) -> dict[str, Any]:
     rule = Consistency.SOPHISTICATED
     try:
         exact(CYCLE, rule)
-        raise SystemExit("the world without an equilibrium has one")
+        raise SystemExit("the solver found an equilibrium in the world that should have none")
     except InputError as refused:
         words = str(refused)
     taken, values = [], []
@@ -132,7 +133,7 @@ def draw(worlds: dict[str, Any]) -> Figure:
                 left, right = place + shift - 0.15, place + shift + 0.15
                 axes.plot([left, right], [row["exact"][name]] * 2, color=BLACK, lw=1.5, label="exact")
         low, high = axes.get_ylim()
-        low, high = min(low, 0), max(high, 0)  # differences are seen against the whole value
+        low, high = min(low, 0), max(high, 0)  # includes 0, so that differences are seen relative to the whole value
         axes.set_ylim(low - 0.04 * (high - low), high + 0.04 * (high - low))
         axes.set_title(world)
         axes.set_xticks(range(len(rules)), list(rules), rotation=20, fontsize=9, ha="right")

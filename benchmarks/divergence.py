@@ -2,9 +2,9 @@
 
     python benchmarks/divergence.py --out divergence.json
 
-Trains Rainbow in Seaquest under one change after another: without the library's kernels, without concurrent graphs,
-without programmatic launches, without graphs, with fixed algorithms. Prints the mean loss during training. The loss
-of an untrained network is log 51 = 3.93; a change under which it keeps falling names the cause.
+Trains Rainbow in Seaquest with one change at a time: without the library's kernels, without concurrent graphs, without
+programmatic launches, without graphs, with fixed algorithms. Prints the mean loss during training. The loss of an
+untrained network is log 51 = 3.93. A change under which the loss keeps falling identifies the cause.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if jax.default_backend() != "gpu":
-        raise InputError("this needs a GPU, and JAX finds none here")
+        raise InputError("this benchmark needs a GPU, but JAX finds none")
     writable_file(options.out)
     result: dict[str, Any] = {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "dtype": options.dtype}
     for name in options.only:

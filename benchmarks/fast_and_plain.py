@@ -2,11 +2,13 @@
 
     python benchmarks/fast_and_plain.py --out results/speed/fast_and_plain.json
 
-First, on random batches: losses, gradients and priorities of both, in both precisions, against exact float32. Errors
-of gradients exceed the precision of the type: if sums are off by a share ε of their spread, about that share of ReLUs
-changes sides, which moves a gradient by about √ε. Second, many updates of both on the same batches: the distance of
-their final weights, beside the distance of two seeds, and of the plain version from itself with initial weights that
-are a millionth larger.
+The first part compares losses, gradients and priorities of both, in both precisions, with exact float32 on random
+batches. Errors of gradients exceed the precision of the type. If sums have an error of a share ε of their spread, about
+that share of ReLUs changes sign, which changes a gradient by about √ε.
+
+The second part makes many updates of both on the same batches and measures the distance between their final weights.
+For comparison, it measures the distance between two seeds, and between the plain version and itself with initial
+weights that are a millionth larger.
 """
 
 import argparse
@@ -33,7 +35,7 @@ from multihorizon.training.compiling import compiled, updates
 
 ACTIONS, BATCH, SHAPE = 18, 32, (84, 84, 4)
 BATCHES = 64  # different batches, used in turn
-NUDGE = 1e-6  # change of one weight
+NUDGE = 1e-6  # relative change of each initial weight
 
 
 def batch(key: Any) -> Transition:
@@ -71,7 +73,7 @@ def looked_at(one: Learner, state: LearnerState, given: Transition) -> tuple[Any
 
 
 def looks(one: Learner, state: LearnerState, batches: list[Transition], precision: str = "default") -> list[Any]:
-    """Computes both. A GPU multiplies float32 as TF32 (ten bits) unless the highest precision is requested."""
+    """Applies `looked_at` to each batch. A GPU multiplies float32 as TF32 (ten bits) unless precision is "highest"."""
     with jax.default_matmul_precision(precision):
         look = jax.jit(lambda state, given: looked_at(one, state, given))
         return [look(state, given) for given in batches]

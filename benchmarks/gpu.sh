@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the measurements of results/speed on a machine with a GPU. PyTorch compiles for minutes when it autotunes.
+# Runs the benchmarks of results/speed on a machine with a GPU. PyTorch's autotuning takes minutes.
 #   bash benchmarks/gpu.sh FOLDER
 # A benchmark that fails does not stop the others and is listed at the end. CleanRL's loop and the learning curves have
 # their own commands.
@@ -10,7 +10,7 @@ here=$(dirname "$0")
 python -c 'import jax' 2>/dev/null || { echo "gpu.sh: this python has no jax; activate the virtual environment" >&2; exit 2; }
 python -c 'import jax, sys; jax.default_backend() == "gpu" or sys.exit("JAX finds no GPU here")' || exit 2
 torch="--torch --autotune"
-python -c 'import torch' 2>/dev/null || { echo "torch is not installed; PyTorch is left out"; torch=; }
+python -c 'import torch' 2>/dev/null || { echo "torch is not installed; skipping the PyTorch benchmarks"; torch=; }
 mkdir -p "$out"
 failed=()
 profile=$(mktemp -d)

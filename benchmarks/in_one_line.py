@@ -1,4 +1,4 @@
-"""Prints wrong arguments and missing packages as one line. Benchmarks import it first."""
+"""Prints errors about wrong arguments and missing packages as one line. Benchmarks import this module first."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Kills a short run at random moments: every resume must succeed, with the result of an uninterrupted run.
+"""Kills a short run at random times and resumes it.
+
+Every resume must succeed, and the final weights must equal those of an uninterrupted run.
 
 python benchmarks/kill.py --kills 20 --out results/resume/kill.json
 """
@@ -57,7 +59,7 @@ def main() -> None:
                 if process.returncode:
                     raise SystemExit(f"a resume failed with status {process.returncode}")
                 ends.append(same(Path(place) / "whole", folder))
-                print("finished before it could be killed; starting anew", flush=True)
+                print("the run finished before it was killed; starting again", flush=True)
                 subprocess.run(["rm", "-r", str(folder)], check=True)
                 words = [*LINE.split(), "--out", str(folder)]
                 continue

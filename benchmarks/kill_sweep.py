@@ -1,10 +1,10 @@
-"""Kills a sweep of 2 environments × 3 agents × 3 seeds at random times: its results must stay the same.
+"""Kills a sweep of 2 environments × 3 agents × 3 seeds at random times, and checks that its results stay the same.
 
     python benchmarks/kill_sweep.py --out results/resume/kill_sweep.json
 
 The sweep runs four times: undisturbed; with its process killed by kill -9 and restarted; on Ray with workers killed;
 and on Ray with whole nodes of a simulated cluster removed. All must end with the same weights, bit for bit, and the
-same metrics except for times. This file is also the experiment: `multihorizon sweep benchmarks/kill_sweep.py`.
+same metrics except for times. This file also defines the experiment: `multihorizon sweep benchmarks/kill_sweep.py`.
 """
 
 import argparse
@@ -75,14 +75,14 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def processes(out: Path, rng: random.Random, kills: int) -> list[float]:
-    """Kills the sweep a number of times, then lets it finish."""
+    """Kills the sweep `kills` times, then lets it finish."""
     moments = []
     for _ in range(kills):
         process = subprocess.Popen(command(out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         moments.append(round(rng.uniform(6, 25), 2))
         try:
             process.wait(moments[-1])
-            raise SystemExit("the sweep ended before it could be killed as often as asked")
+            raise SystemExit("the sweep finished before all requested kills")
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -93,7 +93,7 @@ def processes(out: Path, rng: random.Random, kills: int) -> list[float]:
 
 
 def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list[str]:
-    """Runs the sweep on a simulated cluster of a head without cores and two nodes, and kills workers or nodes."""
+    """Runs the sweep on a simulated cluster (a head without cores, and two nodes), and kills workers or nodes."""
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
@@ -142,12 +142,12 @@ def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=5, help="kills of each kind (default: 5)")
-    parser.add_argument("--ray-only", action="store_true", help="kill only workers and nodes of Ray")
-    parser.add_argument("--seed", type=int, default=0, help="random seed for the times of the kills (default: 0)")
+    parser.add_argument("--ray-only", action="store_true", help="kill only Ray workers and nodes")
+    parser.add_argument("--seed", type=int, default=0, help="random seed for the kill times (default: 0)")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # where runs resume bit for bit
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # on a CPU, runs resume bit for bit
     with tempfile.TemporaryDirectory() as place:
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{place}/programs")
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")

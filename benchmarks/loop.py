@@ -1,10 +1,10 @@
-"""Measures the whole training loop in Atari in frames per second, by number of seeds and environments.
+"""Measures the whole Atari training loop in frames per second, for several numbers of seeds and environments.
 
     python benchmarks/loop.py --dtype bfloat16 --seeds 1 3 --out loop.json
 
-The loop includes environments, copies to the device, the replay buffer and one update for every four agent steps.
-`--evaluation STEPS` measures an evaluation separately. The table also has the speed of the same environments alone,
-which take random actions and whose frames are discarded: the upper limit on this machine. `--dopamine STEPS` also runs
+The loop includes the environments, copies to the device, the replay buffer and one update for every four agent steps.
+`--evaluation STEPS` measures an evaluation separately. The table also shows the speed of the environments alone,
+with random actions and discarded frames. This is the upper limit on this machine. `--dopamine STEPS` also runs
 Dopamine's JAX Rainbow in the same process; benchmarks/update_cpu.py says how to install it.
 """
 
@@ -102,7 +102,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     training, _ = trainer.iterate(trainer.init(0), 0, 0, report)
     if len(marks) < 2:
         raise InputError(
-            f"{options.steps} steps are too few: learning from them ends before it can be timed; use more --steps"
+            f"{options.steps} steps are too few: training ends before learning can be timed; use more --steps"
         )
     (begun, first, before_it), (ended, last, after_it) = marks[0], marks[-1]
     turns = max(1, (last - first) // collector.environments.group_size)
@@ -169,7 +169,7 @@ def evaluated(evaluator: HostEvaluator, state: TrainingState, steps: int) -> dic
 
 
 def dopamine(options: argparse.Namespace) -> float:
-    """Returns Dopamine's frames per second while learning, without the first updates, which compile."""
+    """Returns Dopamine's frames per second while learning, excluding the first updates, which include compilation."""
     import dopamine_agent
 
     world_, agent = dopamine_agent.world_and_agent(options.game, DOPAMINE_WARM_UP)
@@ -196,10 +196,10 @@ def main() -> None:
     parser.add_argument("--evaluation-envs", type=int, help="environments in evaluation")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--warm-up", type=int, default=20_000)
-    parser.add_argument("--steps", type=int, default=150_000, help="agent steps of each seed while learning")
+    parser.add_argument("--steps", type=int, default=150_000, help="agent steps of each seed after the warm-up")
     parser.add_argument("--replay", type=int, default=0, help="replay capacity in frames")
-    parser.add_argument("--evaluation", type=int, default=0, help="steps of an evaluation, for each seed")
-    parser.add_argument("--dopamine", type=int, default=0, help="agent steps of Dopamine while learning")
+    parser.add_argument("--evaluation", type=int, default=0, help="evaluation steps of each seed")
+    parser.add_argument("--dopamine", type=int, default=0, help="agent steps of Dopamine to time")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     at_least("--steps", options.steps, 1)
@@ -226,7 +226,7 @@ def main() -> None:
                 flush=True,
             )
             write_json(options.out, found)
-    print("\nmilliseconds a turn")
+    print("\nmilliseconds per turn")
     for one in found["ours"]:
         parts = ", ".join(f"{name} {taken:.2f}" for name, taken in one["milliseconds_a_turn"].items())
         print(f"{one['seeds']} seeds, {one['environments']} envs: {parts}")
@@ -235,7 +235,7 @@ def main() -> None:
     if options.dopamine:
         found["dopamine_frames_per_second"] = peer = dopamine(options)
         print(f"Dopamine's Rainbow, one head: {peer:,.0f} frames/s")
-        print(f"ours against Dopamine's: {found['ours'][0]['frames_per_second'] / peer:.2f}")
+        print(f"ours relative to Dopamine's: {found['ours'][0]['frames_per_second'] / peer:.2f}")
         write_json(options.out, found)
 
 

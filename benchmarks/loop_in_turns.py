@@ -1,11 +1,11 @@
-"""Compares numbers and groups of environments in the whole Atari training loop, in one process.
+"""Compares the speed of the whole Atari training loop with different numbers of environments and groups.
 
     python benchmarks/loop_in_turns.py --dtype bfloat16 --seeds 1 --ways 80/2 160/2 160/4 --out loop_in_turns.json
 
-On some machines two runs of one program, minutes apart, differ by a quarter or more. Therefore one run for each of
-`--ways`, ENVIRONMENTS/GROUPS, alternates with the others, for a second or two at a time, and is compared within a
-round. Where emulator threads have idle priority (Linux with a GPU), the table also has the cores that emulators and
-all other threads keep busy.
+On some machines, the speeds of two identical runs, minutes apart, differ by a quarter or more. Therefore one process
+holds a run for each ENVIRONMENTS/GROUPS of `--ways`. The runs alternate every second or two and are compared within a
+round. Where emulator threads have idle priority (Linux with a GPU), the table also shows how many cores the emulators
+and all other threads keep busy.
 """
 
 import argparse
@@ -43,12 +43,12 @@ class Run:
         agent = replace(preset("multi-rainbow"), compute_dtype=options.dtype, warm_up_steps=options.steps // 2)
         if options.replay:
             agent = replace(agent, replay_capacity=options.replay)
-        least = 2 * (agent.batch + agent.n_steps * environments)  # that warm up
+        least = 2 * (agent.batch + agent.n_steps * environments)  # because half of a round is the warm-up
         at_least(f"--steps, with {environments} environments,", options.steps, least)
         chosen = world(f"atari/{options.game}")
         assert chosen.on_host
         rounds = SETTLING + options.rounds
-        schedule = Schedule(rounds + 1, options.steps, 0)  # no run ends, so that no episode is cut off
+        schedule = Schedule(rounds + 1, options.steps, 0)  # one round too many: the end of a run cuts off episodes
         counts = (options.seeds, environments, lambda count: groups, rounds + 1)
         self.way = way
         self.environments, self.groups = environments, groups
@@ -86,7 +86,7 @@ def compared(runs: list[Run]) -> list[dict[str, Any]]:
                 "to_the_first": _mean(measured / first),
                 "cores_of_emulators": emulators
                 if emulators
-                else None,  # otherwise they cannot be told from other threads
+                else None,  # otherwise emulators cannot be distinguished from other threads
                 "cores_of_all_else": others if emulators else None,
                 "every_round": measured.tolist(),
             }
@@ -95,7 +95,7 @@ def compared(runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def processor_seconds() -> np.ndarray:
-    """Returns the CPU time of emulators, and of all other threads, so far."""
+    """Returns the CPU seconds that the emulators, and all other threads, have used so far."""
     taken = np.zeros(2)
     for stat in Path("/proc/self/task").glob("*/stat"):
         try:
@@ -124,7 +124,7 @@ def main() -> None:
     options = parser.parse_args()
     at_least("--rounds", options.rounds, 2)
     if wrong := [way for way in options.ways if not re.fullmatch(r"[1-9]\d*/[1-9]\d*", way)]:
-        raise InputError(f"--ways are like 80/2, environments and groups, got {wrong[0]}")
+        raise InputError(f"--ways must be ENVIRONMENTS/GROUPS, such as 80/2, got {wrong[0]}")
     writable_file(options.out)
     device = f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores"
     found = {"game": options.game, "dtype": options.dtype, "device": device, "seeds": options.seeds}
@@ -139,7 +139,7 @@ def main() -> None:
             write_json(options.out, found | {"ways": compared(runs)})
     for run in runs:
         run.trainer.close()
-    print("\n| seeds | environments | groups | frames/s | to the first | cores of emulators | of all else |")
+    print("\n| seeds | environments | groups | frames/s | relative to the first | emulator cores | other cores |")
     print("|---|---|---|---|---|---|---|")
     for one in compared(runs):
         cores = [one["cores_of_emulators"], one["cores_of_all_else"]]

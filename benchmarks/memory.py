@@ -2,8 +2,8 @@
 
     python benchmarks/memory.py --minutes 62 --out results/cpu/memory.json
 
-On a CPU the replay buffer is in host memory too, so it is small and soon full. Iterations are short, so that
-evaluations and checkpoints are frequent.
+On a CPU the replay buffer is also in host memory, so a small one is used, which is soon full. Iterations are
+short, so that evaluations and checkpoints are frequent.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python benchmarks/minatar.py --games breakout asterix space_invaders --seeds 10 --out results/minatar
 
-The seeds of each game and agent train side by side on one device. Existing results are kept, so the
-same command continues after a stop. A run that would probably not end within --minutes does not start.
+The seeds of each game and agent train in parallel on one device. Existing results are kept, so the same command
+continues an interrupted benchmark. A run does not start if it would probably not finish within --minutes.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Prints this library's statistics beside rliable's, on scores drawn from a fixed seed.
 
-rliable does not import with current pandas and arch, so it needs an environment of its own:
+rliable cannot be imported with current versions of pandas and arch, so it needs its own environment:
 
     python -m venv rliable-env
     rliable-env/bin/pip install rliable 'pandas<3' 'arch<8' jaxtyping

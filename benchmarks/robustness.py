@@ -1,12 +1,12 @@
-"""Disturbs runs and command lines in every way that it knows, and counts what goes wrong.
+"""Disturbs runs and command lines in many ways, and counts the failures.
 
     python benchmarks/robustness.py --out results/robustness
 
-Kills (at random moments and before file operations) and signals (one, two or five) hit a short run, which is then
-resumed and compared with an undisturbed one. Files of a run are damaged, and the run is resumed, evaluated or reported
-on. Command lines are made at random from the parser. Agents, environments and folders get hostile names. Workers and
-nodes of a sweep on Ray are lost. Nothing may end in a traceback, go on silently with a difference, touch a file outside
-its folder, or run code. The cases are in tests/robustness; the test suite runs a few of them.
+A short run is killed (at random times and before file operations) or gets one, two or five signals. It is then resumed
+and compared with an undisturbed run. The files of a run are damaged, and the run is resumed, evaluated or reported on.
+Command lines are generated at random from the parser. Agents, environments and folders get hostile names. A sweep on
+Ray loses workers and nodes. No case may end in a traceback, continue silently with different results, touch a file
+outside its folder, or run code. The cases are in tests/robustness; the test suite runs a few of them.
 """
 
 import argparse
@@ -36,9 +36,9 @@ import short_run
 from multihorizon.errors import at_least
 from multihorizon.files import writable_folder, write_json
 
-DISTURBANCES_OF_A_RUN = 8  # kills or signals of one run before it may finish
+DISTURBANCES_OF_A_RUN = 8  # kills or signals of one run before it is left to finish
 COUNTS = {"--kills": 200, "--signals": 200, "--damages": 2_000, "--lines": 5_000, "--names": 100, "--ray": 20}
-LONGEST = 6.0  # seconds until a kill or a signal
+LONGEST = 6.0  # longest time until a kill or a signal, in seconds
 
 
 class Tally:
@@ -64,7 +64,7 @@ class Tally:
 def disturb(
     tally: Tally, once: Callable[..., str | None], whole: Path, place: Path, cache: Path, rng: random.Random
 ) -> None:
-    """Disturbs one run after another, lets each finish and compares it."""
+    """Disturbs one run after another, lets each finish and compares it with the undisturbed run."""
     while tally.cases < tally.wanted:
         folder = place / tally.kind / str(tally.cases)
         for number in range(min(DISTURBANCES_OF_A_RUN, tally.wanted - tally.cases)):
@@ -79,7 +79,7 @@ def disturb(
 
 
 def lose_on_ray(tally: Tally, place: Path, seed: int) -> None:
-    """Loses workers and nodes of a sweep on Ray."""
+    """Kills workers and nodes of a sweep on Ray."""
     script = Path(__file__).with_name("kill_sweep.py")
     kills = -(-tally.wanted // 2)
     command = [sys.executable, str(script), "--kills", str(kills), "--seed", str(seed), "--ray-only"]
@@ -96,7 +96,7 @@ def lose_on_ray(tally: Tally, place: Path, seed: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, count in COUNTS.items():
-        parser.add_argument(name, type=int, default=count, help=f"cases (default: {count:,}; 0 for none)")
+        parser.add_argument(name, type=int, default=count, help=f"number of cases (default: {count:,}; 0 for none)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all cases (default: 0)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for robustness.json")
     options = parser.parse_args()

@@ -2,10 +2,10 @@
 
     python benchmarks/timeline.py --out results/speed
 
-Environments step in groups; a bar lasts from the sending of a group's actions until the host receives its steps. The
-host waits for environments, hands a step to the device, hands over updates, and waits for actions. The spans come
-from a profile of one second. `--milliseconds` of it are drawn, and the shares of the whole second are printed and
-stored.
+Environments step in groups. A bar lasts from when the host sends a group's actions until it receives the group's steps.
+The host waits for environments, hands a step to the device, hands over updates, and waits for actions. The spans come
+from a profile of one second. The figure shows `--milliseconds` of it. The printed and stored shares cover the whole
+second.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Progress
 from multihorizon.training.worlds import world
 
-Spans = list[tuple[float, float]]  # begun, ended, in milliseconds
+Spans = list[tuple[float, float]]  # start and end, in milliseconds
 SETTLED = 6  # seconds of learning before the profile
 
 
@@ -109,7 +109,7 @@ def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
         paths = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)
         if reports <= SETTLED or not paths:
             raise InputError(
-                f"{options.steps} steps are learned from in less than {SETTLED + 1} seconds; use more --steps"
+                f"learning from {options.steps} steps took less than {SETTLED + 1} seconds; use more --steps"
             )
         with gzip.open(paths[0]) as file:
             events: list[dict[str, Any]] = json.load(file)["traceEvents"]
@@ -175,10 +175,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--game", default="Seaquest")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--envs", type=int, default=0, help="environments (default: the usual number)")
+    parser.add_argument("--envs", type=int, default=0, help="number of environments (default: as in train)")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--warm-up", type=int, default=20_000)
-    parser.add_argument("--steps", type=int, default=150_000, help="agent steps while learning")
+    parser.add_argument("--steps", type=int, default=150_000, help="agent steps after the warm-up")
     parser.add_argument("--replay", type=int, default=0, help="replay capacity in frames (default: the preset's)")
     parser.add_argument("--milliseconds", type=float, default=40.0, help="milliseconds to draw")
     parser.add_argument("--out", type=Path, required=True)

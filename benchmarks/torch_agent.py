@@ -1,7 +1,7 @@
 """Rainbow over several horizons in PyTorch: an agent with a full replay buffer, and its update. For benchmarks only.
 
-It does the same work as `Learner.learn`, with the same two levels of sums in the replay buffer. Of several
-equivalent operations, it uses those that compile to the fewest and fastest kernels.
+It does the same work as `Learner.learn`, with the same two levels of sums in the replay buffer. Where several
+operations are equivalent, it uses those that compile to the fewest and fastest kernels.
 """
 
 from typing import NamedTuple
@@ -23,19 +23,19 @@ Tensors = list[torch.Tensor]
 
 
 class State(NamedTuple):
-    """Each list holds weight and bias of the three convolutions, the dense layer and the heads, in this order."""
+    """Each list holds the weight and bias of the three convolutions, the dense layer and the heads, in this order."""
 
     masters: Tensors
-    rounded: Tensors | None  # copy of the masters in the type to compute with; None for float32
+    rounded: Tensors | None  # copy of the masters in the compute dtype; None for float32
     target: Tensors
     means: Tensors
     squares: Tensors
     step: torch.Tensor
-    losses: torch.Tensor  # of each head in the last update
+    losses: torch.Tensor  # loss of each head in the last update
 
 
 class Replay(NamedTuple):
-    """Holds what `multihorizon.agents.replay.Replay` holds. Row t of stream n is at t·N + n."""
+    """The fields of `multihorizon.agents.replay.Replay` that an update needs. Row t of stream n is at t·N + n."""
 
     frames: torch.Tensor
     actions: torch.Tensor
@@ -120,7 +120,7 @@ def fresh_weights(outputs: int, device: str) -> Tensors:
 
 
 class Agent:
-    """An agent. `learn` makes one update. It is compiled as a whole and changes the state and the replay in place."""
+    """An agent. `learn` makes one update of the state and the replay in place. It is compiled as a whole."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Agent:
         bootstraps = torch.where(terminated[:, None], 0.0, self.gammas ** steps[:, None])
 
         ahead = network(state.target, self._stacks(replay, row + steps, stream), self.shape).softmax(-1)
-        best = (ahead * self.support).sum(-1).argmax(2)  # [B H], each head's own
+        best = (ahead * self.support).sum(-1).argmax(2)  # [B H], each head's own best action
         ahead = ahead.gather(2, best[:, :, None, None].expand(-1, -1, 1, ATOMS))[:, :, 0]
         moved = (returns[:, :, None] + bootstraps[:, :, None] * self.support).clamp(-V_MAX, V_MAX)
         nearness = 1 - (moved[:, :, None, :] - self.support[:, None]).abs() * ((ATOMS - 1) / (2 * V_MAX))
@@ -234,7 +234,7 @@ def search(sums: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
 
 
 def traced_adam(state: State, gradients: Tensors) -> None:
-    """Makes a step of Adam. The compiler fuses these operations on lists of tensors, and the casts, into one kernel."""
+    """Makes one Adam step. The compiler fuses these operations on lists of tensors, and the casts, into one kernel."""
     state.step.add_(1)
     torch._foreach_lerp_(state.means, gradients, 1 - BETAS[0])
     torch._foreach_mul_(state.squares, BETAS[1])

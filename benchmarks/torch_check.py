@@ -57,7 +57,7 @@ def weights_of(parameters: Any) -> Tensors:
 
 
 def load(subject: Subject, state: LearnerState, replay: Replay) -> None:
-    """Copies the same state to every seed, into the existing tensors, because a captured graph refers to them."""
+    """Copies the same state into the existing tensors of every seed, because a captured graph refers to them."""
     masters, target = (packed(weights_of(w), subject.agents[0].convolve) for w in (state.parameters, state.target))
     for agent in subject.agents:
         for tensors, weights in (
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="device for PyTorch")
     options = parser.parse_args()
     check_device(options.device)
-    jax.config.update("jax_platforms", "cpu")  # ours is the plain version, in full precision
+    jax.config.update("jax_platforms", "cpu")  # the Learner runs its plain version, in full precision
     forms = [form for form in options.forms if options.device == "cuda" or form != "graph"]
     ways = itertools.product(options.dtypes, options.convolves, options.adams, forms)
     fine = [check(*way, options.device) for way in ways]

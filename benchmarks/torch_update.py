@@ -1,8 +1,8 @@
-"""The update that `update.py` measures, in PyTorch, as fast as PyTorch can do it.
+"""The update that `update.py` measures, implemented in PyTorch to be as fast as possible.
 
 It does the same work: prioritised sampling from a full replay buffer that stores each frame once, frame stacks,
 target and online passes, projection, gradients, Adam and new priorities. All of it is one compiled program; on a GPU
-several runs are captured in a CUDA graph and replayed. `torch_check.py` compares it with `Learner.learn`.
+several updates are captured in a CUDA graph and replayed. `torch_check.py` compares it with `Learner.learn`.
 """
 
 import gc
@@ -17,7 +17,8 @@ from torch_agent import BETAS, EPSILON, LEARNING_RATE, Agent
 from multihorizon.errors import InputError
 
 FORMS = ("eager", "compiled", "graph")
-# Autotuned: as mode="max-autotune-no-cudagraphs", without its coordinate descent, which takes minutes.
+# With autotuning, these are the options of mode="max-autotune-no-cudagraphs" without coordinate descent, which takes
+# minutes.
 OPTIONS = {"assert_indirect_indexing": False}
 
 
@@ -32,7 +33,7 @@ def check_device(device: str) -> None:
 
 
 class Subject:
-    """Some seeds of an agent, and their updates in each of the forms.
+    """One or more seeds of an agent, and their updates in each of `FORMS`.
 
     Seeds share one compiled program. On a GPU each has its own stream, so that they run in parallel.
     """
@@ -50,7 +51,7 @@ class Subject:
         seeds: int = 1,
     ) -> None:
         release()
-        torch.set_float32_matmul_precision("high")  # TF32; cuDNN has it by default
+        torch.set_float32_matmul_precision("high")  # TF32; cuDNN uses it by default
         torch.backends.cudnn.benchmark = True
         torch.manual_seed(0)
         if device == "cuda":
@@ -85,12 +86,11 @@ class Subject:
                 torch._foreach_copy_(agent.state.rounded, agent.state.masters)
 
     def runner(self, form: str, updates: int, draws: torch.Tensor | None = None) -> Callable[[], None]:
-        """Returns a function that makes `updates` updates of each seed; captures its graph after some warm-up."""
+        """Returns a function that makes `updates` updates of each seed. The form `graph` is captured after warm-up."""
 
         def several(updates: int = updates) -> None:
-            for (
-                stream
-            ) in self._streams:  # all streams before the first seed starts: PyTorch may return the current stream again
+            # All streams wait before the first seed starts, because PyTorch may return the current stream again.
+            for stream in self._streams:
                 stream.wait_stream(torch.cuda.current_stream())
             for seed in range(len(self.agents)):
                 with torch.cuda.stream(self._streams[seed]) if self._streams else nullcontext():
@@ -135,7 +135,7 @@ def release() -> None:
     torch._dynamo.reset()
     gc.collect()
     if torch.cuda.is_available():
-        torch._C._cuda_clearCublasWorkspaces()  # otherwise they count as memory of later measurements
+        torch._C._cuda_clearCublasWorkspaces()  # otherwise later measurements would count them
         torch.cuda.empty_cache()
 
 
@@ -157,7 +157,7 @@ def measured(subject: Subject, form: str, updates: int, rounds: int = 5, times: 
         taken.append(1e6 * (time.perf_counter() - begun) / times / updates / len(subject.agents))
     asked, made = rounds * times * updates * len(subject.agents), subject.steps - before
     if made != asked:
-        raise RuntimeError(f"{asked} updates were asked for, {made} were made")
+        raise RuntimeError(f"expected {asked} updates, but {made} were made")
     if not subject.is_finite:
         raise RuntimeError("the losses or the weights are not finite")
     return Measured(taken, torch.cuda.max_memory_allocated() if on_gpu else None)

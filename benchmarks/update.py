@@ -1,13 +1,14 @@
 """Measures one complete update.
 
-It includes prioritised sampling, frame stacks, both networks, projection, gradients, Adam and new priorities.
+An update includes prioritised sampling, frame stacks, both networks, projection, gradients, Adam and new priorities.
 
     python benchmarks/update.py --torch --out results/speed/update.json
 
 Case 0 has 10 heads, 18 actions, one seed and bfloat16 (float32 on a CPU); each other case changes one of these.
-`--plain` adds case 0 with XLA's convolutions and heads. `--torch` adds the same work in PyTorch, compiled and, on a
-GPU, replayed as a CUDA graph (`torch_update.py`; `pip install torch`); `--autotune` also autotunes it, which takes
-minutes. `--profile DIR` writes a trace of some updates on a GPU and prints the kernels that take most of the time.
+`--plain` adds case 0 with XLA's convolutions and heads. `--torch` adds the same work in PyTorch (`torch_update.py`;
+`pip install torch`), compiled and, on a GPU, replayed as a CUDA graph. `--autotune` also measures case 0 in PyTorch
+with autotuning, which takes minutes. `--profile DIR` writes a trace of some updates on a GPU and prints the kernels
+that take most of the time.
 """
 
 import argparse
@@ -40,21 +41,21 @@ from multihorizon.files import writable_file, write_json
 from multihorizon.kernels.convolution import Convolve, convolve_for
 from multihorizon.training.compiling import compiled, updates
 
-BATCHES = 32  # programs with different random draws, used in turn
+BATCHES = 32  # random keys, used in turn, so that calls draw different batches
 ROUNDS = 5
 
 
 class Sizes(NamedTuple):
     frames: int
-    updates: int  # in a program; one on a CPU, as in training
-    times: int  # how often a program runs in each round
+    updates: int  # per program; one on a CPU, as in training
+    times: int  # runs of a program in each round
 
 
 SIZES = {"gpu": Sizes(1_000_000, 20, 20), "cpu": Sizes(50_000, 1, 10)}
 
 
 class Subject:
-    """Some seeds of an agent with a full replay, and some updates of them as one program."""
+    """Several seeds of an agent with full replay buffers, and one program that makes several updates of each."""
 
     def __init__(
         self,
@@ -93,13 +94,13 @@ class Subject:
         )
 
     def _updates(self, held: Any, losses: Any, key: Any) -> Any:
-        del losses  # frees memory for the next losses
+        del losses  # its memory is reused for the next losses
 
         def one(carry: Any, key: Any) -> Any:
             state, replay, metrics = self.learner.learn(self.shape, *carry, key)
             return (state, replay), metrics.losses
 
-        if self.updates == 1:  # in a loop, even of one round, XLA's convolutions are single-threaded on a CPU
+        if self.updates == 1:  # in a loop, even of one iteration, XLA's convolutions are single-threaded on a CPU
             held, losses = one(held, key)
             return held, losses[None]
         return updates(one, held, jax.random.split(key, self.updates))
@@ -133,7 +134,7 @@ def microseconds(subject: Subject, times: int) -> list[float]:
 
 
 def kernels(folder: Path) -> list[dict[str, Any]]:
-    """Returns the kernels of a profile by start time."""
+    """Returns the kernels of a profile, sorted by start time."""
     paths = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)
     if not paths:
         raise InputError(f"there is no profile in {folder}")
@@ -160,7 +161,7 @@ def profile(subject: Subject, folder: Path) -> None:
         total[event["name"]] += event["dur"]
         count[event["name"]] += 1
     made = 3 * subject.updates
-    print(f"kernels: {sum(count.values()) / made:.0f} an update, {sum(total.values()) / made:.0f} µs busy")
+    print(f"kernels: {sum(count.values()) / made:.0f} per update, {sum(total.values()) / made:.0f} µs busy")
     for name, duration in total.most_common(60):
         print(f"{duration / made:8.2f} µs {count[name] / made:5.1f} × {name[:90]}")
 
@@ -168,7 +169,7 @@ def profile(subject: Subject, folder: Path) -> None:
 USUAL = {"heads": 10, "actions": 18, "seeds": 1}
 CHANGES: list[dict[str, Any]] = [{}, {"heads": 1}, {"heads": 30}, {"actions": 4}, {"seeds": 3}, {"seeds": 8}]
 DTYPES = {"gpu": ("bfloat16", "float32"), "cpu": ("float32", "bfloat16")}  # the usual one first
-ONLY = "cases: 0 usual, 1 one head, 2 thirty heads, 3 four actions, 4 three seeds, 5 eight seeds, 6 the other type"
+ONLY = "cases: 0 usual, 1 one head, 2 thirty heads, 3 four actions, 4 three seeds, 5 eight seeds, 6 the other dtype"
 CONVOLUTIONS = {"plain": "plain convolutions", "products": "convolutions as matrix products"}
 COLUMNS = ("", *USUAL, "", "µs per update and seed", "to the first", "to ours", "GB")
 
@@ -207,7 +208,7 @@ class Table:
 
 
 def peers(case: dict[str, Any], sizes: Sizes, usual: bool, autotune: bool) -> Iterator[tuple[str, Any]]:
-    """Measures PyTorch's updates of a case; case 0 also with PyTorch's Adam and, if requested, autotuned."""
+    """Measures a case in PyTorch; case 0 is also measured with PyTorch's own Adam and, if requested, autotuned."""
     import torch_update
 
     on_gpu = jax.default_backend() == "gpu"
@@ -247,7 +248,7 @@ def ours(table: Table, case: dict[str, Any], sizes: Sizes, plain: bool, profile_
     if profile_to:
         profile(subject, profile_to)
     del subject
-    gc.collect()  # compiled methods refer to their learner, a cycle that keeps its device memory
+    gc.collect()  # a learner and its compiled methods form a reference cycle that keeps device memory
     if plain:
         subject = Subject(**case, capacity=sizes.frames, updates=sizes.updates, convolve=Convolve.PLAIN)
         table.add("ours, with XLA's convolutions and heads", case, microseconds(subject, sizes.times))
@@ -268,24 +269,24 @@ def main() -> None:
     parser.add_argument("--updates", type=int, help="updates in one program (default: 20; on a CPU 1)")
     parser.add_argument("--plain", action="store_true", help="also measure case 0 with XLA's convolutions and heads")
     parser.add_argument("--torch", action="store_true", help="also measure the same work in PyTorch")
-    parser.add_argument("--autotune", action="store_true", help="also measure case 0 in PyTorch, autotuned: minutes")
+    parser.add_argument("--autotune", action="store_true", help="also measure case 0 in PyTorch autotuned (minutes)")
     parser.add_argument("--profile", type=Path, help="folder for a trace of case 0, on a GPU")
     parser.add_argument("--out", type=Path, required=True, help="JSON file for the measurements")
     options = parser.parse_args()
-    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.5")  # of a GPU's, so that PyTorch has as much
+    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.5")  # leaves half of a GPU's memory to PyTorch
     backend = jax.default_backend()
     if backend not in SIZES:
-        raise InputError(f"this measures a GPU or a CPU, and JAX finds {backend}")
+        raise InputError(f"this benchmark needs a GPU or a CPU, but JAX uses {backend}")
     if options.profile and backend != "gpu":
-        raise InputError(f"--profile looks at the kernels of a GPU, and JAX finds none, only: {backend}")
+        raise InputError(f"--profile needs a GPU, but JAX uses {backend}")
     if options.autotune and not (options.torch and backend == "gpu"):
-        raise InputError("--autotune is of PyTorch on a GPU: it wants --torch, and a GPU that JAX finds")
+        raise InputError("--autotune needs --torch and a GPU that JAX can use")
     chosen = cases(backend)
     only = list(range(len(chosen))) if options.only is None else options.only
     if not set(only) <= set(range(len(chosen))):
         raise InputError(f"--only takes cases from 0 to {len(chosen) - 1}")
     if (options.plain or options.profile or options.autotune) and 0 not in only:
-        raise InputError("--plain, --autotune and --profile are of case 0, which --only leaves out")
+        raise InputError("--plain, --autotune and --profile measure case 0; add 0 to --only")
     if options.torch:
         import torch_update
 
@@ -304,7 +305,7 @@ def main() -> None:
             else:
                 table.add(how, chosen[number], found.rounds, most_bytes=found.most_bytes)
     if table.failures:
-        raise SystemExit(f"{len(table.failures)} of PyTorch's FAILED, as told above")
+        raise SystemExit(f"{len(table.failures)} PyTorch measurements FAILED; see above")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Measures one update on a CPU in one process: Multi-Rainbow with ten heads, Rainbow, and Dopamine's JAX Rainbow.
 
-Dopamine is large and does not import after a plain installation, so it needs its own environment:
+Dopamine is large and does not import after a plain installation, so it needs its own virtual environment:
 
     python3 -m venv ../dopamine
     ../dopamine/bin/pip install dopamine-rl==4.1.2
@@ -9,8 +9,8 @@ Dopamine is large and does not import after a plain installation, so it needs it
     ../dopamine/bin/pip install -e . -c constraints.txt
     ../dopamine/bin/python benchmarks/update_cpu.py --out results/cpu/update.json
 
-An update includes prioritised sampling of 32 transitions, stacks of 4 frames of 84×84, gradients and Adam. Rounds
-alternate, so noise of the machine affects all alike; the table shows medians.
+An update includes prioritised sampling of 32 transitions, stacks of 4 frames of 84×84, gradients and Adam. The agents
+alternate, so machine noise affects all of them equally. The table shows medians.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def ours(name: str, in_loop: bool) -> Callable[[], None]:
 
         return jax.lax.scan(one, (state, replay), jax.random.split(key, UPDATES_IN_LOOP))[0]
 
-    program = compiled(jax.vmap(updates), donate_argnums=(0, 1))  # over seeds, as in training: here one
+    program = compiled(jax.vmap(updates), donate_argnums=(0, 1))  # over seeds, as in training; here there is one
     held = list(jax.tree.map(lambda leaf: leaf[None], (learner.init(jax.random.key(0)), replay)))
 
     def run() -> None:
@@ -108,11 +108,11 @@ def main() -> None:
             begun = time.perf_counter()
             for _ in range(10 // updates):
                 run()
-            if turn:  # the first compiles
+            if turn:  # the first round compiles
                 times[name].append(1e3 * (time.perf_counter() - begun) / 10)
     medians = {name: float(np.median(taken)) for name, taken in times.items()}
     single, multi = medians["Dopamine Rainbow, 1 head"], medians["Multi-Rainbow, 10 heads"]
-    print("| | ms per update, median | of Dopamine's | fastest to slowest round |")
+    print("| | ms per update, median | relative to Dopamine | fastest to slowest round |")
     print("|---|---|---|---|")
     for name, taken in times.items():
         print(f"| {name} | {medians[name]:.1f} | {medians[name] / single:.2f} | {min(taken):.1f} to {max(taken):.1f} |")

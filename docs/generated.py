@@ -1,4 +1,4 @@
-"""Parts of the documentation that are made from the code: the command line, the settings, and the notebooks."""
+"""Generates parts of the documentation from the code: the command line, the settings and the notebooks."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ ENVIRONMENTS = ("atari/Pong", "minatar/breakout", "CartPole-v1", "foraging", "pa
 
 
 def fill(markdown: str) -> str:
-    """Replaces each `<!-- generated: NAME -->` by the part of that name, and each `# include FILE` by the example."""
+    """Replaces each `<!-- generated: NAME -->` with the part of that name, and each `# include FILE` with that file."""
     whole = MARK.sub(lambda found: PARTS[found[1]](), markdown)
     return INCLUDE.sub(lambda found: (ROOT / found[1]).read_text(encoding="utf-8").rstrip(), whole)
 

@@ -1,16 +1,15 @@
-"""Change the time preference of a trained agent: one training, several discounts, and when it expects reward.
+"""Train an agent once, then act with several discounts and show when the agent expects reward.
 
 In Pathworld the first action chooses a path. Path i is i² steps long and pays i at its end. The longest path is best
-for a patient agent and the shortest for a hasty one. One agent is trained, then its discount is changed.
+for a patient agent and the shortest for an impatient one.
 """
 
 import numpy as np
 
 import multihorizon as mh
 
-design = mh.design_horizons(
-    (0.01, 1.0), heads=5, gamma_max=0.99, t_max=30
-)  # serves hyperbolic discounts, k from 0.01 to 1
+# Five discount factors that suit every hyperbolic discount with k from 0.01 to 1.
+design = mh.design_horizons((0.01, 1.0), heads=5, gamma_max=0.99, t_max=30)
 agent = mh.agent("hyper-dqn", horizons=design.horizons, warm_up_steps=500, optimiser=mh.Adam(5e-4, epsilon=1e-5))
 policy = mh.train(agent, "pathworld", steps=10_000, training_steps=10_000).policy()
 

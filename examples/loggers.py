@@ -1,6 +1,6 @@
 """Write metrics to a CSV file and to TensorBoard, and stop training early with a callback.
 
-The CSV file and the TensorBoard events are in the run's folder: `tensorboard --logdir runs` shows them.
+The CSV file and the TensorBoard events are in the run's folder. `tensorboard --logdir NEW_FOLDER` shows the events.
 Usage: python examples/loggers.py [NEW_FOLDER]
 """
 

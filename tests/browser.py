@@ -1,4 +1,4 @@
-"""A headless browser for tests: Chromium, controlled by its own protocol over pipes."""
+"""A headless browser for tests: Chromium, controlled by the DevTools protocol over pipes."""
 
 import base64
 import fcntl
@@ -15,7 +15,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 
 class Browser:
-    """One page. `errors` holds console errors, and every request to another host."""
+    """One page. `errors` holds console errors and warnings; `requests` holds all requested URLs except `data:` URLs."""
 
     def __init__(self, width: int, height: int, dark: bool = False) -> None:
         self.size, self.dark = (width, height), dark
@@ -31,7 +31,7 @@ class Browser:
         their_input, their_output = (fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (low_input, low_output))
         os.close(low_input)
         os.close(low_output)
-        # Chromium reads commands from 3 and answers on 4.
+        # Chromium reads commands from file descriptor 3 and answers on 4.
         shell = ["bash", "-c", f'exec "$0" "$@" 3<&{their_input} 4>&{their_output}']
         command = [*shell, CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
         self._process = subprocess.Popen(
@@ -98,7 +98,7 @@ class Browser:
         while True:
             while b"\0" not in self._unread:
                 more = os.read(self._read, 1 << 20)
-                assert more, "the browser is gone"
+                assert more, "the browser has exited"
                 self._unread += more
             first, _, self._unread = self._unread.partition(b"\0")
             message = json.loads(first)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-# Types and shapes are checked while the tests run, except where functions check what users hand in.
+# Types and shapes are checked while the tests run, except in modules that validate user input themselves.
 SOURCE = Path(__file__).parent.parent / "src"
 PUBLIC = {
     "errors",
@@ -30,20 +30,20 @@ install_import_hook(
 settings.register_profile("suite", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("suite")
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the same everywhere: bit for bit, and with no GPU to be found
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # results are the same bit for bit, with or without a GPU
 
-# Many tests compile the same programs: each is compiled once. The processes that share the tests inherit the folder.
+# Many tests compile the same programs; a cache compiles each only once. Worker processes inherit its folder.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     programs = tempfile.mkdtemp(prefix="multihorizon-programs-")
     atexit.register(shutil.rmtree, programs, ignore_errors=True)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = programs
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
-# What the tests compile beside the programs of training, which have options of their own, runs once or twice.
+# Training programs have their own compiler options. Other programs run only once or twice, so they are not optimised.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
-# Each of the processes that share the tests has a core of its own: XLA would otherwise start as many threads as there
-# are cores in each of them, and they would wait for one another.
+# Each worker process has its own core. Otherwise XLA would start as many threads as there are cores in each process,
+# and the threads would wait for one another.
 worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
 if worker and hasattr(os, "sched_setaffinity"):
     cores = sorted(os.sched_getaffinity(0))
@@ -59,5 +59,5 @@ LONGEST = ("test_learns", "test_ray", "test_resume")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs the longest tests first, so that none is left for a single process at the end."""
+    """Runs the longest tests first, so that no process is still running one after the others have finished."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))

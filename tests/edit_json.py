@@ -1,4 +1,4 @@
-"""Edits JSON files as a user would who removes the checksum."""
+"""Edits JSON files and removes their checksum, as a user might."""
 
 import json
 from pathlib import Path

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 TIMES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-# The report that tests/reports/conftest.py makes.
+# The games and agents of the report that tests/reports/conftest.py makes.
 REPORT_GAMES = ("Pong", "Qbert", "AirRaid", "Alien")
 REPORT_AGENTS = ("c51", "multi-c51", "rainbow", "multi-rainbow", "hyper-rainbow")
 

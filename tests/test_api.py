@@ -42,7 +42,7 @@ class Corridor(gymnasium.Env[Any, Any]):
 
 
 class JaxCorridor:
-    """The same on the device."""
+    """The same environment on the device."""
 
     actions, observation_shape, observation_dtype = 2, (7,), "float32"
 
@@ -82,7 +82,7 @@ def trained(env: Any, out: Path | None = None, **given: Any) -> mh.Run:
 
 
 @pytest.mark.parametrize("make", [Corridor, JaxCorridor])
-def test_an_own_environment_and_network_go_through_everything(make: Any, tmp_path: Path) -> None:
+def test_users_environment_and_network_work_with_the_whole_api(make: Any, tmp_path: Path) -> None:
     """Train, interrupt, resume, evaluate, save and load, on both collectors."""
     env: Any = make if make is Corridor else make()
     heard: list[Any] = []
@@ -112,7 +112,7 @@ def test_an_own_environment_and_network_go_through_everything(make: Any, tmp_pat
     assert len(returns) == 10
     assert set(returns.values) <= {0.0, 1.0, 9.0}
     under = mh.evaluate(again, env, episodes=200, hazard=mh.hazard.Dirac(0.7), max_steps=50)
-    assert under.lengths.mean() < 2.5  # e^{-0.7} is a half: a step or two
+    assert under.lengths.mean() < 2.5  # a step is survived with probability e^{-0.7} ≈ 0.5, so episodes are short
     video = mh.watch(again, env, tmp_path / "episode.gif", max_steps=10)
     assert video.path.stat().st_size > 1_000
 
@@ -152,7 +152,7 @@ def test_rewards_are_not_clipped_outside_atari() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("replay_capacity", 1_000_000),  # the preset's own, and still the user's word
+        ("replay_capacity", 1_000_000),  # equal to the preset's value, but still set by the user
         ("warm_up_steps", 77),
         ("target_period_steps", 78),
         ("epsilon", mh.Epsilon(final=0.3)),
@@ -171,19 +171,19 @@ def test_rewards_are_not_clipped_outside_atari() -> None:
     ],
 )
 @pytest.mark.parametrize("env", ["CartPole-v1", "foraging", "minatar/breakout", "atari/Pong"])
-def test_what_the_user_sets_wins(env: str, name: str, value: Any) -> None:
+def test_user_settings_override_defaults(env: str, name: str, value: Any) -> None:
     resolution = mh.agent("rainbow", **{name: value}).resolved(env)
     assert getattr(resolution.agent, name) == value
     assert resolution.origins[name] == "user"
 
 
-def test_an_environment_fills_in_what_is_open() -> None:
+def test_environment_fills_in_settings_that_the_user_does_not_set() -> None:
     resolution = mh.agent("dqn").resolved("foraging")
     assert resolution.origins["optimiser"] == "environment"
     assert resolution.origins["n_steps"] == "preset"
     assert isinstance(resolution.agent.optimiser, mh.Adam)
     part = mh.agent("dqn", **{"optimiser.learning_rate": 3e-4, "epsilon.final": 0.2}).resolved("foraging")
-    assert part.agent.optimiser == mh.Adam(3e-4, epsilon=1e-5)  # the environment's, with the user's part
+    assert part.agent.optimiser == mh.Adam(3e-4, epsilon=1e-5)  # the environment's, with the user's learning rate
     assert part.agent.epsilon == mh.Epsilon(final=0.2, decay_steps=5_000)
     assert part.origins["optimiser"] == "user"
     assert mh.agent("dqn", **{"optimiser.learning_rate": 3e-4}).resolved("atari/Pong").agent.optimiser == mh.RmsProp(
@@ -223,7 +223,7 @@ def test_an_optimiser_given_by_dataclasses_replace_is_kept() -> None:
         (lambda: mh.agent("rainbow", gamma=0.9), "set by horizons"),
     ],
 )
-def test_mistakes_are_told_in_one_line(wrong: Any, said: str) -> None:
+def test_errors_are_one_line(wrong: Any, said: str) -> None:
     with pytest.raises(mh.InputError, match=said) as caught:
         wrong()
     assert "\n" not in str(caught.value)
@@ -236,7 +236,7 @@ def test_choices_may_be_given_by_name() -> None:
     assert agent.horizons == mh.single(0.9)
 
 
-def test_a_policy_refuses_another_environment_or_network(tmp_path: Path) -> None:
+def test_policy_rejects_another_environment_or_network(tmp_path: Path) -> None:
     policy = trained("CartPole-v1", seeds=1).policy()
     folder = policy.save(tmp_path / "policy")
     with pytest.raises(mh.InputError, match=r"observations \[4\] and 2 actions.*observations \[7\] and 2 actions"):
@@ -260,7 +260,7 @@ def test_a_callback_that_raises_keeps_the_run(tmp_path: Path) -> None:
     assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
 
 
-def test_policy_remembers_the_environment_that_was_handed_in(tmp_path: Path) -> None:
+def test_policy_remembers_the_environment_that_was_passed(tmp_path: Path) -> None:
     run = trained(Corridor, tmp_path / "run")
     run.policy().save(tmp_path / "policy")
     for policy in (run.policy(), mh.load(tmp_path / "policy", env=Corridor)):
@@ -281,7 +281,7 @@ def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:
         longer.resume(n_steps=3)
 
 
-def test_a_change_that_fails_leaves_the_run_as_it_was(tmp_path: Path) -> None:
+def test_rejected_change_leaves_the_run_unchanged(tmp_path: Path) -> None:
     run = trained("CartPole-v1", tmp_path / "run")
     before = (tmp_path / "run/config.json").read_text()
     for changes in ({"num_evaluation_envs": 0}, {"checkpoint_minutes": "a"}, {"checkpoint_minutes": -1.0}):
@@ -293,10 +293,10 @@ def test_a_change_that_fails_leaves_the_run_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("env", ["FrozenLake-v1", "CartPole-v1"])
-def test_no_transition_crosses_a_stop(env: str, tmp_path: Path) -> None:
-    """After a host run is stopped during episodes and resumed, every continuing row precedes one of the same episode.
+def test_no_transition_spans_an_interruption(env: str, tmp_path: Path) -> None:
+    """After a host run is stopped during episodes and resumed, no transition joins two episodes.
 
-    This also holds if the replay buffer was saved.
+    Every row that does not end its episode precedes a row of the same episode, even if the replay buffer was saved.
     """
     from multihorizon.agents.replay import CONTINUES
     from multihorizon.runs.checkpoint import Checkpoints

@@ -18,11 +18,11 @@ OTHERS = [ROOT / "CHANGELOG.md", ROOT / "examples/README.md", *sorted((ROOT / "r
 TEXTS = {page.relative_to(ROOT): page.read_text(encoding="utf-8") for page in [*PAGES, *OTHERS]}
 
 CODE = [(page, code) for page, text in TEXTS.items() for code in re.findall(r"```python\n(.*?)```", text, re.S)]
-INCLUDED = re.compile(r"# include (.*)\n")  # an example that the site shows in its place
+INCLUDED = re.compile(r"# include (.*)\n")  # the site shows the example in place of this line
 SNIPPETS = [(page, code) for page, code in CODE if not INCLUDED.fullmatch(code)]
 INCLUDES = sorted({found[1] for _, code in CODE if (found := INCLUDED.fullmatch(code))})
 
-JOINED = [re.sub(r"\\\n\s*", "", text) for text in TEXTS.values()]  # continued lines as one
+JOINED = [re.sub(r"\\\n\s*", "", text) for text in TEXTS.values()]  # joins continued lines
 WRITTEN = rf"^(?:    |PYTHONPATH=\. )?multihorizon ((?:{'|'.join(KNOWN)})\b[^`#\n]*)$"
 COMMAND = re.compile(rf"{WRITTEN}|`multihorizon (.*?)`", re.M)
 LINES = {first or second for text in JOINED for first, second in COMMAND.findall(text)}
@@ -31,7 +31,7 @@ BENCHMARKS = sorted({found for text in JOINED for found in re.findall(r"python b
 
 OUTPUT = re.compile(r"```\n\$ multihorizon ([^\n]*)\n(.*?)```", re.S)
 SHOWN = [found for text in TEXTS.values() for found in OUTPUT.findall(text)]
-PRINTED = [(line, shown) for line, shown in SHOWN if line != "foraging"]  # what is trained may differ by machine
+PRINTED = [(line, shown) for line, shown in SHOWN if line != "foraging"]  # training results may differ between machines
 
 
 @pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[f"{page.name}-{i}" for i, (page, _) in enumerate(SNIPPETS)])
@@ -45,25 +45,25 @@ def test_included_files_are_examples_that_the_tests_run() -> None:
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=str)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_point_to_files(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", TEXTS[page]):
         assert (ROOT / page.parent / target).is_file(), target
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_commands_are_understood(line: str) -> None:
+def test_commands_parse(line: str) -> None:
     assert parser().parse_args(line.split()).command
 
 
 @pytest.mark.parametrize(("script", "line"), BENCHMARKS)
-def test_benchmarks_know_their_options(script: str, line: str) -> None:
+def test_benchmarks_define_the_documented_options(script: str, line: str) -> None:
     source = (ROOT / "benchmarks" / script).read_text()
     for option in re.findall(r"--[a-z-]+", line):
         assert f'"{option}"' in source
 
 
 @pytest.mark.parametrize(("line", "shown"), PRINTED, ids=[line for line, _ in PRINTED])
-def test_pages_show_what_is_printed(
+def test_pages_show_the_printed_output(
     line: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -102,7 +102,7 @@ def test_result_pages_have_one_form() -> None:
         assert f"({page.parent.name}/README.md)" in index
 
 
-def test_there_is_something_to_check() -> None:
+def test_enough_is_found_to_check() -> None:
     assert len(SNIPPETS) >= 10
     assert len(INCLUDES) >= 8
     assert len(COMMANDS) >= 30

@@ -1,4 +1,4 @@
-"""Checks of numbers and names, which every public function uses: what they accept, and the line they raise."""
+"""Tests the checks of numbers and names: what they accept, and the one-line error that they raise."""
 
 import math
 from typing import Any
@@ -39,7 +39,7 @@ def test_a_positive_number_is_accepted_or_refused_in_one_line(value: float) -> N
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS)
-def test_what_is_no_number_is_refused(value: Any) -> None:
+def test_non_number_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match=r"steps must be a whole number of at least 0, got "):
         at_least("steps", value, 0)
     with pytest.raises(InputError, match=r"k must be a positive number, got "):
@@ -48,13 +48,13 @@ def test_what_is_no_number_is_refused(value: Any) -> None:
         inside("gamma", value, 0, 1)
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     assert at_least("steps", np.int64(3), 1) == 3
     assert positive("k", np.float32(0.5)) == 0.5
     with pytest.raises(InputError, match=r"got -0\.5$"):
         positive("k", np.float64(-0.5))
 
 
-def test_what_is_no_name_is_refused() -> None:
+def test_non_name_is_refused() -> None:
     with pytest.raises(InputError, match="agent must be a name, got 3; allowed: dqn, c51"):
         one_of("agent", 3, ["dqn", "c51"])  # type: ignore[arg-type]

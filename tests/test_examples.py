@@ -10,7 +10,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
-# A pattern that the output must contain: a fact that holds only if the example worked.
+# The output of each example must contain this pattern, which appears only if the example worked.
 FACTS = {
     "quickstart.py": r"evaluation: Returns\(20 episodes[\s\S]*loaded: Policy\(.* in gym/CartPole-v1, 4 horizons",
     "own_gymnasium_environment.py": r"γ = 0.6: .*: left\nγ = 0.95: .*: right\nReturns\(10 episodes: mean 10,",

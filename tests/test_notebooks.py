@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and their stored outputs are those of a run."""
+"""The notebooks run from top to bottom, and their stored outputs have the kinds of a fresh run."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 
-# Facts that hold only if the agents learned.
+# Patterns that the outputs match only if the agents learned.
 FACTS = {
     "paper.ipynb": r"100 heads +mean squared error 0\.002[\s\S]*weighted +mean return 0\.(8[5-9]|9)",
     "own_environment.ipynb": r"γ = 0.6: .*: left\n[\s\S]*γ = 0.95: .*: right\n[\s\S]*mean 10,[\s\S]*True",

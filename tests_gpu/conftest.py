@@ -1,7 +1,7 @@
-"""Tests of what runs on a GPU, at the sizes of Atari. They need a GPU: `make test-gpu`.
+"""Tests of the GPU code at Atari's sizes. They need a GPU: `make test-gpu`.
 
-`MULTIHORIZON_INTERPRET=on` runs the kernels' tests without one, interpreted, to try the tests themselves. That says
-nothing about the compiled kernels.
+`MULTIHORIZON_INTERPRET=on` runs the kernel tests in interpreted mode, without a GPU. This checks the tests themselves,
+but not the compiled kernels.
 """
 
 import os
@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     for item in items:
         if not (INTERPRETED and "kernel" in item.keywords):
-            item.add_marker(pytest.mark.skip(reason=f"needs a GPU, and JAX finds {jax.default_backend()} alone here"))
+            item.add_marker(pytest.mark.skip(reason=f"needs a GPU, but JAX finds only {jax.default_backend()}"))
 
 
 def pytest_report_header() -> str:

@@ -1,7 +1,8 @@
-"""How far a result may lie from the exact one, from the number types alone.
+"""Bounds on the rounding error of a result, derived from the number types alone.
 
-A sum of K products a·b, with each factor off by a relative error u and each addition by 2⁻²³ (tensor cores may
-truncate), lies within (2u + u² + K·2⁻²³) Σ|a||b| of the exact sum. Rounding the result to its type adds u_out |result|.
+In a sum of K products a·b, let each factor have a relative error u and each addition one of 2⁻²³ (tensor cores may
+truncate). The sum lies within (2u + u² + K·2⁻²³) Σ|a||b| of the exact sum. Rounding the result to its type adds
+u_out |result|.
 """
 
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ RESULT = {"float32": 2.0**-24, "bfloat16": 2.0**-8}
 
 
 def product_error(dtype: str, terms: int) -> float:
-    """Largest error of a sum of products, in units of Σ|a||b|."""
+    """Returns the largest error of a sum of products, in units of Σ|a||b|."""
     factor = FACTOR[dtype]
     return 2 * factor + factor**2 + terms * ADDITION
 
@@ -26,8 +27,8 @@ def exact(values: Array) -> Float[np.ndarray, "..."]:
 
 
 def check(ours: Array, wanted: Float[np.ndarray, "..."], bound: Float[np.ndarray, "..."] | float) -> None:
-    """Every entry lies within its bound."""
+    """Asserts that every entry lies within its bound."""
     difference = np.abs(exact(ours) - wanted)
     assert np.all(np.isfinite(difference))
     worst = np.max(difference / np.maximum(bound, 1e-30))
-    assert worst <= 1, f"an entry is {worst:.3g} times its largest allowed error away"
+    assert worst <= 1, f"the error of an entry is {worst:.3g} times its bound"

@@ -19,7 +19,7 @@ Numbers = Float[np.ndarray, "..."]
 
 
 def patches(images: Numbers, size: int, stride: int) -> Numbers:
-    """[B h w I] -> [B places taps] with SAME padding."""
+    """Returns the patches [B places taps] of images [B h w I], with SAME padding."""
     batch, side, _, channels = images.shape
     out = -(-side // stride)
     total = max((out - 1) * stride + size - side, 0)
@@ -30,7 +30,7 @@ def patches(images: Numbers, size: int, stride: int) -> Numbers:
 
 
 def scatter(rows: Numbers, side: int, channels: int, size: int, stride: int) -> Numbers:
-    """The transpose of `patches`."""
+    """Applies the transpose of `patches`."""
     batch, out = rows.shape[0], -(-side // stride)
     total = max((out - 1) * stride + size - side, 0)
     padded = np.zeros((batch, side + total, side + total, channels))
@@ -60,7 +60,7 @@ def layer(dtype: str, seeds: int, side: int, inputs: int, size: int, stride: int
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("sizes", LAYERS)
-def test_a_layer_and_its_gradients_are_exact_to_the_types_precision(
+def test_layer_and_its_gradients_are_exact_to_the_precision_of_the_dtype(
     sizes: tuple[int, ...], dtype: str, seeds: int
 ) -> None:
     side, inputs, size, stride, outputs = sizes
@@ -82,11 +82,11 @@ def test_a_layer_and_its_gradients_are_exact_to_the_types_precision(
         bound = product_error(dtype, terms) * scale + RESULT[dtype] * np.abs(sums)
         check(out[s].reshape(BATCH, places, outputs), np.maximum(sums, 0), bound)
 
-        # Gradients through the kernel's own ReLU: where its sum is nearly 0, the exact one may have the other sign.
+        # The gradients use the kernel's own ReLU: where its sum is nearly 0, the exact sum may have the other sign.
         passed = np.where(exact(out[s]) > 0, exact(slopes[s]), 0).reshape(BATCH, places, outputs)
         flat, flat_slopes = rows.reshape(-1, terms), passed.reshape(-1, outputs)
         size_of_sum = np.abs(flat).T @ np.abs(flat_slopes)
-        # Each image's gradient is rounded, then the sum over the batch.
+        # Each image's gradient is rounded, and then the sum over the batch is rounded.
         relative = product_error(dtype, places + BATCH) + 3 * RESULT[dtype]
         check(of_weights[s].reshape(terms, outputs), flat.T @ flat_slopes, relative * size_of_sum)
         check(of_biases[s], flat_slopes.sum(axis=0), relative * np.abs(flat_slopes).sum(axis=0))

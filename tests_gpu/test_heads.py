@@ -1,4 +1,4 @@
-"""The kernel of heads and losses, and its gradients, against float64 on a CPU."""
+"""Compares the kernel of heads and losses, and its gradients, with float64 on a CPU."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from multihorizon.kernels.fused_heads import losses_of_action
 
 pytestmark = pytest.mark.kernel
 BATCH, FEATURES, ATOMS = 32, 512, 51
-ROUNDED = {"float32": 2.0**-10, "bfloat16": 2.0**-8}  # slopes, before XLA multiplies them
+ROUNDED = {"float32": 2.0**-10, "bfloat16": 2.0**-8}  # relative rounding error of the slopes before XLA multiplies them
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
@@ -52,7 +52,7 @@ def test_losses_and_gradients_are_exact_to_the_types_precision(
         scale = np.einsum("bhzf,bf->bhz", np.abs(mine), np.abs(rows)) + np.abs(np.swapaxes(bias[:, action], 0, 1))
         # The products are not rounded first: the kernel multiplies in float32, without tensor cores.
         logit_error = (product_error("bfloat16", FEATURES + 2) * scale).max(axis=2)  # [B H]
-        # exp and log are off by a few units in the last place, the sum over atoms by ATOMS of them.
+        # exp and log have errors of a few units in the last place, and the sum over atoms of ATOMS units.
         logits = logits - logits.max(axis=2, keepdims=True)
         chances = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
         log_chances = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
@@ -72,7 +72,7 @@ def test_losses_and_gradients_are_exact_to_the_types_precision(
         spread = np.einsum("bhz,ba->bhaz", slopes, chosen).reshape(BATCH, used)
         spread_error = np.einsum("bhz,ba->bhaz", slope_error, chosen).reshape(BATCH, used)
         size = np.abs(spread).T @ np.abs(rows)
-        relative = product_error(dtype, BATCH) + 2 * ROUNDED[dtype]  # XLA rounds slopes to the type, and the result
+        relative = product_error(dtype, BATCH) + 2 * ROUNDED[dtype]  # XLA rounds the slopes and the result to the type
         bound = spread_error.T @ np.abs(rows) + (relative + RESULT[dtype]) * size
         check(of_weight[:used], spread.T @ rows, bound)
         bound = spread_error.sum(axis=0) + (BATCH * 2.0**-23 + 2 * RESULT[dtype]) * np.abs(spread).sum(axis=0)

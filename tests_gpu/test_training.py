@@ -1,4 +1,4 @@
-"""A million frames of a real game by the trainer that `multihorizon train` uses, in each precision."""
+"""Trains for a million frames of Seaquest, with the trainer that `multihorizon train` uses, in each precision."""
 
 from dataclasses import replace
 

@@ -37,13 +37,14 @@ def watch(
     max_steps: int = 2_000,
     fps: int | None = None,
 ) -> Video:
-    """Plays an episode and writes a video of it: the game, and each horizon's Q beside it.
+    """Plays an episode and writes a video that shows the game and each horizon's Q-values.
 
     Args:
         policy: A trained policy.
-        env: The environment, as for `multihorizon.train`; by default the one it was trained in, if that has a name.
+        env: The environment, as for `multihorizon.train`; by default the one that the policy was trained in, if it
+            has a name.
         out: An .mp4 or .gif file. An .mp4 needs `pip install imageio-ffmpeg`.
-        seed: Fixes the episode.
+        seed: The seed of the episode.
         max_steps: The largest number of steps to show.
         fps: Agent steps per second of video; by default the environment's own frame rate, or 15.
 
@@ -84,7 +85,7 @@ def report(
     """Writes a report of runs: scores, intervals, figures and a page.
 
     Args:
-        folder: A folder of runs, such as a sweep's; without one, the paper's own table of sixty games.
+        folder: A folder of runs, such as a sweep's; without one, the report covers the paper's table of sixty games.
         out: The report's folder; `FOLDER/report` by default.
         dopamine: A file of Dopamine's published curves, to draw beside the runs.
         warn: Receives warnings about runs that were left out; printed to stderr by default.
@@ -145,10 +146,11 @@ def sweep(
         seeds: The number of seeds of each run; by default the experiment's.
         steps: The training steps of each seed; by default the experiment's.
         only: Returns whether to train a run; by default all runs are trained.
-        train_all: How the runs are trained; `multihorizon.experiments.ray_cluster.cluster(...)` for Ray.
+        train_all: How the runs are trained: by default one after another; on Ray with
+            `multihorizon.experiments.ray_cluster.cluster(...)`.
         checkpoint_minutes: The least time between two checkpoints of a run.
         tell: Receives each run's status whenever it changes.
-        warn: Receives warnings; printed to stderr by default.
+        warn: Receives warnings; they are printed to stderr by default.
 
     Returns:
         The runs and how they ended. A failed run does not stop the others.

@@ -60,7 +60,7 @@ def _is_running(process: int) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a file that holds a JSON object, and compares its checksum if it has one.
+    """Reads a file that holds a JSON object, and verifies its checksum if it has one.
 
     Raises:
         InputError: The file is missing, too large or damaged, or holds no JSON object.
@@ -120,7 +120,7 @@ def json_checksum(content: Any) -> str:
 
 
 def write_json(path: Path, content: Any, checked: bool = False) -> Path:
-    """Writes a value as JSON, atomically. `checked` adds a checksum to an object, which `read_json` compares."""
+    """Writes a value as JSON, atomically. `checked` adds a checksum to an object, which `read_json` verifies."""
     if checked:
         content = content | {CHECKSUM: json_checksum(content)}
     with atomically(path) as file:

@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 
 def random_stream(rng: np.random.Generator, rows: int, frame_shape: tuple[int, ...]) -> list[Row]:
-    """Episodes of 1 to 9 steps that terminate, or are truncated and have a final row."""
+    """Returns episodes of 1 to 9 steps that terminate, or that are truncated and have a final row."""
     stream: list[Row] = []
     while len(stream) < rows:
         length = int(rng.integers(1, 10))
@@ -39,12 +39,12 @@ def random_stream(rng: np.random.Generator, rows: int, frame_shape: tuple[int, .
 
 
 def timed(rng: np.random.Generator, stream: list[Row]) -> list[Row]:
-    """The same steps with durations from 0.1 to 4 and survivals from 0.5 to 1."""
+    """Returns the same steps with durations from 0.1 to 4 and survivals from 0.5 to 1."""
     return [row._replace(duration=rng.uniform(0.1, 4), survival=rng.uniform(0.5, 1)) for row in stream]
 
 
 def filled(shape: ReplayShape, streams: list[list[Row]], steps: int) -> tuple[Replay, list[int]]:
-    """After so many steps of every stream; and how many rows each of them took."""
+    """Returns a replay buffer with `steps` steps of every stream, and the number of rows that each stream used."""
     add = jax.jit(partial(replays.add, shape), donate_argnums=0)
     add_finals = jax.jit(partial(replays.add_finals, shape), donate_argnums=0)
     replay, taken = replays.init(shape), [0] * len(streams)
@@ -74,7 +74,7 @@ def filled(shape: ReplayShape, streams: list[list[Row]], steps: int) -> tuple[Re
 
 
 def _frame(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    return rng.integers(1, 255, size=shape, dtype=np.uint8)  # never 0: blanks can be told apart
+    return rng.integers(1, 255, size=shape, dtype=np.uint8)  # never 0, so that frames differ from blanks
 
 
 def stack_by_hand(stream: list[Row], t: int, stack: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from multihorizon.discounting import Horizons
 HORIZONS = Horizons(np.array([0.5, 0.99, 0.9]), np.array([0.2, 0.5, 0.3]))
 
 
-def test_weights() -> None:
+def test_acting_weights() -> None:
     assert acting_weights(Acting.WEIGHTED, HORIZONS).tolist() == [0.2, 0.5, 0.3]
     assert acting_weights(Acting.LARGEST_GAMMA, HORIZONS).tolist() == [0, 1, 0]
     assert acting_weights(0.9, HORIZONS).tolist() == [0, 0, 1]
@@ -17,7 +17,7 @@ def test_weights() -> None:
     np.testing.assert_allclose(acting_weights(Acting.SAMPLED_HEAD, doubled), [0.2, 0.5, 0.3])
 
 
-def test_the_papers_schedule() -> None:
+def test_epsilon_follows_the_papers_schedule() -> None:
     epsilon = Epsilon()
     steps = [0, 20_000, 145_000, 270_000, 10_000_000]
     for given in (steps, jnp.asarray(steps)):  # on the host and on the device
@@ -25,13 +25,13 @@ def test_the_papers_schedule() -> None:
         np.testing.assert_allclose(found, [1, 1, 0.505, 0.01, 0.01], rtol=1e-4)
 
 
-def test_greedy_by_the_weighted_values() -> None:
+def test_greedy_action_maximises_the_weighted_values() -> None:
     q = jnp.array([[0.0, 1.0], [3.0, 0.0], [0.0, 1.0]])
     for weights, action in (([0.5, 0.0, 0.5], 1), ([0.1, 0.8, 0.1], 0)):
         assert int(choose(jax.random.key(0), q, jnp.array(weights), jnp.asarray(0.0))) == action
 
 
-def test_exploration_and_sampled_heads_have_their_frequencies() -> None:
+def test_exploration_and_sampled_heads_have_the_expected_frequencies() -> None:
     keys = jax.random.split(jax.random.key(1), 20_000)
     q = jnp.eye(3)  # head h prefers action h
     weights = jnp.array([0.2, 0.5, 0.3])
@@ -41,7 +41,7 @@ def test_exploration_and_sampled_heads_have_their_frequencies() -> None:
     np.testing.assert_allclose(np.bincount(explored) / len(keys), [0.1, 0.8, 0.1], atol=0.015)
 
 
-def test_bad_input_is_said_in_words() -> None:
+def test_invalid_input_is_rejected_with_a_message() -> None:
     with pytest.raises(ValueError, match=r"no head with γ = 0.8 to act by; the heads have 0.5, 0.99, 0.9"):
         acting_weights(0.8, HORIZONS)
     with pytest.raises(ValueError, match="only if none is negative"):

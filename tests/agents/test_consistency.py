@@ -1,4 +1,4 @@
-"""Naive, precommitted and sophisticated agents: their weights, what is refused, and the values that they settle at."""
+"""Naive, precommitted and sophisticated agents: their weights, invalid settings, and the fixed points of updates."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ NAIVE, PRECOMMITTED, SOPHISTICATED = mh.Consistency
 STATES, ACTIONS = 4, 2
 
 
-def test_weights_after_some_time_by_exact_arithmetic() -> None:
+def test_weights_after_some_time_match_exact_arithmetic() -> None:
     weights, gammas = np.array([0.25, 0.5, 0.25]), np.array([0.0, 0.5, 0.75])
     for t in (0, 1, 2, 30):
         exact = [Fraction(w) * Fraction(g) ** t / Fraction(3, 4) ** t for w, g in zip(weights, gammas, strict=True)]
@@ -32,7 +32,7 @@ def test_weights_after_some_time_by_exact_arithmetic() -> None:
         np.testing.assert_allclose(weights_after(jnp.asarray(t), weights, gammas), expected, rtol=1e-5)
 
 
-def test_weights_do_not_underflow_and_heads_without_weight_have_none() -> None:
+def test_weights_do_not_underflow_and_zero_weights_stay_zero() -> None:
     weights, gammas = np.array([0.3, 0.7, 0.0]), np.array([0.5, 0.9, 0.99])
     for elapsed in (1_000_000, jnp.asarray(1_000_000)):
         np.testing.assert_allclose(weights_after(elapsed, weights, gammas), [0, 0.7, 0], rtol=1e-6)
@@ -42,8 +42,8 @@ def test_weights_do_not_underflow_and_heads_without_weight_have_none() -> None:
 
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(0, 500), st.integers(0, 500))
-def test_time_that_passes_twice_passes_once(seed: int, first: int, then: int) -> None:
-    """A law: up to their scale, the weights after s + t are those after t of the weights after s."""
+def test_elapsed_times_add_up(seed: int, first: int, then: int) -> None:
+    """A law: the weights after s, and then after t, are the weights after s + t."""
     rng = np.random.default_rng(seed)
     weights, gammas = rng.dirichlet(np.ones(3)), rng.uniform(0.5, 1, size=3)
     twice = weights_after(then, weights_after(first, weights, gammas), gammas)
@@ -87,14 +87,14 @@ def test_sophisticated_agents_bootstrap_by_the_acting_policy() -> None:
         ),
     ],
 )
-def test_what_has_no_meaning_is_refused_in_one_line(make: Callable[[], object], words: str) -> None:
+def test_invalid_combinations_are_rejected_with_one_line(make: Callable[[], object], words: str) -> None:
     with pytest.raises(mh.InputError, match=words) as refused:
         make()
     assert "\n" not in str(refused.value)
 
 
 def random_world(seed: int) -> tuple[HazardousMDP, Horizons]:
-    """A deterministic MDP in which about a third of the transitions end the episode."""
+    """Returns a deterministic MDP, in which about a third of the transitions end the episode, and random horizons."""
     rng = np.random.default_rng(seed)
     transitions = np.zeros((STATES, ACTIONS, STATES))
     for state in range(STATES):
@@ -110,7 +110,7 @@ def tabular(agent: mh.AgentConfig) -> Learner:
 
 
 def parameters_of(learner: Learner, values: np.ndarray) -> Parameters:
-    """Returns weights with which the network has the values [H S A] of one-hot states."""
+    """Returns parameters with which the network returns `values` [H S A] for one-hot states."""
     zeros = jax.tree.map(jnp.zeros_like, learner.init(jax.random.key(0)).parameters)
     heads, _, actions = values.shape
     table = jnp.asarray(values.transpose(0, 2, 1).reshape(heads * actions, STATES), jnp.float32)
@@ -118,9 +118,9 @@ def parameters_of(learner: Learner, values: np.ndarray) -> Parameters:
 
 
 def transitions_of(mdp: HazardousMDP, policy: np.ndarray, n_steps: int, cut_off: int) -> Transition:
-    """Returns n-step transitions from every state and action, going on by `policy`.
+    """Returns n-step transitions from every state and action, which then follow `policy`.
 
-    Those from even states are truncated after `cut_off` steps: they bootstrap from there.
+    Transitions from even states are truncated after `cut_off` steps, and bootstrap from there.
     """
     moves = mdp.moves.toarray().reshape(STATES, ACTIONS, STATES)
     rows = []
@@ -150,12 +150,12 @@ def losses_at(agent: mh.AgentConfig, values: np.ndarray, transitions: Transition
 @settings(max_examples=8)
 @given(st.integers(0, 10_000), st.sampled_from([1, 3]), st.booleans())
 def test_an_equilibrium_is_a_fixed_point_of_sophisticated_updates(seed: int, n_steps: int, double_q: bool) -> None:
-    """With terminations, truncations and n-step returns: no loss is left at the exact values."""
+    """The loss is 0 at the exact values, with terminations, truncations and n-step returns."""
     mdp, horizons = random_world(seed)
     try:
         policy = sophisticated(mdp, horizons).actions[0]
     except mh.InputError:
-        return  # there is none
+        return  # there is no equilibrium
     values = acting_head_values(mdp, horizons, policy)
     agent = mh.agent("hyper-dqn", horizons=horizons, consistency=SOPHISTICATED, n_steps=n_steps, double_q=double_q)
     transitions = transitions_of(mdp, policy, n_steps, cut_off=2)
@@ -174,7 +174,7 @@ def test_own_values_are_the_fixed_point_of_naive_and_precommitted_updates(seed: 
 
 
 def test_n_step_returns_move_own_values_towards_what_the_agent_does() -> None:
-    """A head that would wait for 2 sees what the agent did instead: took 1. Own values are then no fixed point."""
+    """A head that would wait for the reward 2 sees that the agent took 1. Own values are then not a fixed point."""
     transitions = np.zeros((STATES, ACTIONS, STATES))
     transitions[0, :, 1] = transitions[1, 1, 2] = 1
     rewards = np.zeros((STATES, ACTIONS))
@@ -189,8 +189,8 @@ def test_n_step_returns_move_own_values_towards_what_the_agent_does() -> None:
     assert longer[0, 0] < 1e-8
 
 
-def test_the_default_compiles_to_the_program_without_time() -> None:
-    """Only precommitted agents read the time: under the other rules no operation has it as an input."""
+def test_only_precommitted_agents_read_the_elapsed_time() -> None:
+    """Under the other rules, no operation has the time as an input."""
 
     def program(rule: mh.Consistency) -> tuple[str, bool]:
         learner = tabular(mh.agent("hyper-dqn", horizons=TWO, consistency=rule))

@@ -1,4 +1,4 @@
-"""One update against a plain one, and the laws that hold between heads."""
+"""Compares one update with a plain version, and checks the laws that hold between heads."""
 
 import math
 from dataclasses import replace
@@ -39,7 +39,7 @@ def batch_of(n_steps: int, seed: int = 0) -> Transition:
 
 
 def test_one_head_is_plain_c51() -> None:
-    """C51 with n-step returns, written without a head axis, for whole batches, from its paper."""
+    """The plain version follows the C51 paper, with n-step returns, for whole batches and without a head axis."""
     agent = replace(preset("rainbow"), horizons=single(0.97))
     learner = learner_of(agent)
     state = learner.init(jax.random.key(0))
@@ -78,8 +78,8 @@ def test_one_head_is_plain_c51() -> None:
 
 
 @pytest.mark.parametrize("name", ["multi-dqn", "multi-rainbow"])
-def test_an_update_in_half_the_bytes_can_be_compiled_by_anybody(name: str) -> None:
-    """Uses jax.jit without compiler options; results are nearly the same."""
+def test_bfloat16_update_compiles_without_compiler_options(name: str) -> None:
+    """Uses jax.jit alone. The losses are close to those in float32."""
     losses = []
     for dtype in ("float32", "bfloat16"):
         learner = learner_of(replace(preset(name), compute_dtype=dtype))
@@ -151,7 +151,7 @@ def _filled_replay(agent: AgentConfig) -> tuple[ReplayShape, replays.Replay]:
     return shape, replay
 
 
-def test_the_target_is_copied_when_its_time_has_come() -> None:
+def test_target_network_is_copied_at_its_period() -> None:
     agent = replace(preset("multi-rainbow"), target_period_steps=12, update_period_steps=4)
     learner = learner_of(agent)
     shape, replay = _filled_replay(agent)
@@ -191,7 +191,7 @@ def test_bfloat16_computes_like_float32_and_keeps_float32_masters() -> None:
         np.testing.assert_array_equal(master.astype(jnp.bfloat16), rounded)
 
 
-def test_presets_are_the_papers() -> None:
+def test_presets_match_the_paper() -> None:
     assert set(PRESETS) == {
         *(
             "dqn",
@@ -226,7 +226,7 @@ class Other(Categorical):
 
 
 @pytest.mark.parametrize(("loss", "outputs"), [(Categorical(), [464]), (Other(), []), (Huber(), [])])
-def test_losses_with_the_kernel_of_heads_are_the_plain_ones(
+def test_losses_with_the_fused_heads_kernel_match_the_plain_losses(
     loss: Loss, outputs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Heads are fused only for the loss that the kernel supports."""

@@ -25,12 +25,12 @@ KEY = jax.random.key(0)
 @pytest.mark.parametrize(
     ("side", "size", "stride"), [(84, 8, 4), (21, 4, 2), (11, 3, 1), (10, 3, 1), (13, 6, 3), (5, 4, 4)]
 )
-def test_convolutions_are_equal_however_they_are_computed(side: int, size: int, stride: int) -> None:
+def test_all_convolution_methods_agree(side: int, size: int, stride: int) -> None:
     x = jax.random.normal(jax.random.key(1), (side, side + 2, 3))
     plain, products, fused = (Convolution(KEY, 3, 5, size, stride, how)(x) for how in Convolve)
     assert plain.shape == (-(-side // stride), -(-(side + 2) // stride), 5)
     np.testing.assert_allclose(plain, products, atol=1e-5)
-    np.testing.assert_array_equal(products, fused)  # sizes that no kernel is for
+    np.testing.assert_array_equal(products, fused)  # no kernel supports these sizes
     assert plain.min() == 0 < plain.max()
 
 
@@ -39,7 +39,7 @@ def test_nature_torso_has_the_papers_shapes() -> None:
     shapes = [layer.weight.shape for layer in network.torso.layers]
     assert shapes == [(8, 8, 4, 32), (4, 4, 32, 64), (3, 3, 64, 64)]
     assert network.torso.hidden.weight.shape == (512, 11 * 11 * 64)
-    assert network.heads.weight.shape == (9184, 512)  # 10 · 18 · 51 = 9180, and some that are not used
+    assert network.heads.weight.shape == (9184, 512)  # 10 · 18 · 51 = 9180, padded to a multiple of 8
     assert network(jnp.zeros((84, 84, 4), jnp.uint8)).shape == (10, 18, 51)
     for layer in (*network.torso.layers, network.torso.hidden, network.heads):
         bound = 3**0.25 / np.sqrt(layer.weight.size / layer.bias.size)
@@ -47,7 +47,7 @@ def test_nature_torso_has_the_papers_shapes() -> None:
         assert not jnp.any(layer.bias)
 
 
-def test_bytes_are_scaled_and_heads_have_no_nonlinearity() -> None:
+def test_uint8_observations_are_scaled_and_heads_are_linear() -> None:
     network = make_network(KEY, MLP, (6,), (3, 2))
     x = jax.random.randint(jax.random.key(2), (6,), 0, 255).astype(jnp.uint8)
     np.testing.assert_allclose(network(x), network(x.astype(jnp.float32) / 255), rtol=1e-5)
@@ -55,7 +55,7 @@ def test_bytes_are_scaled_and_heads_have_no_nonlinearity() -> None:
     assert outputs.min() < 0 < outputs.max()
 
 
-def test_a_head_is_untouched_by_the_others() -> None:
+def test_heads_are_independent() -> None:
     network = make_network(KEY, SMALL, (10, 10, 4), (3, 2))
     x = jax.random.uniform(jax.random.key(4), (10, 10, 4))
     changed = eqx.tree_at(lambda n: n.heads.weight, network, network.heads.weight.at[2:].multiply(5))
@@ -64,7 +64,7 @@ def test_a_head_is_untouched_by_the_others() -> None:
     assert not np.allclose(before[1:], after[1:])
 
 
-def test_a_torso_of_ones_own() -> None:
+def test_custom_torso() -> None:
     class Mean(eqx.Module):
         def __call__(self, x: jax.Array) -> jax.Array:
             return x.mean(axis=(0, 1))
@@ -76,7 +76,7 @@ def test_a_torso_of_ones_own() -> None:
     assert cast(network, jnp.bfloat16)(jnp.ones((7, 7, 3))).dtype == jnp.float32  # not rounded
 
 
-def test_outputs_of_rounded_weights_are_not_rounded_themselves_but_their_gradients_are() -> None:
+def test_bfloat16_weights_give_float32_outputs_and_bfloat16_gradients() -> None:
     network = cast(make_network(KEY, MLP, (6,), (3, 2)), jnp.bfloat16)
     x = jax.random.normal(jax.random.key(2), (5, 6))
     features = jax.vmap(network.torso)(x.astype(jnp.bfloat16)).astype(jnp.float32)
@@ -88,7 +88,7 @@ def test_outputs_of_rounded_weights_are_not_rounded_themselves_but_their_gradien
     np.testing.assert_allclose(gradient.weight[:6].astype(jnp.float32), expected, rtol=2e-2, atol=2e-2)
 
 
-def test_where_each_way_of_convolving_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convolution_method_depends_on_the_backend_and_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert convolve_for(in_loop=False) is Convolve.PLAIN
     assert convolve_for(in_loop=True) is Convolve.PRODUCTS
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
@@ -100,7 +100,7 @@ def test_where_each_way_of_convolving_is_used(monkeypatch: pytest.MonkeyPatch) -
         convolve_for(in_loop=False)
 
 
-def test_bad_input_is_said_in_words() -> None:
+def test_invalid_input_is_rejected_with_a_message() -> None:
     with pytest.raises(ValueError, match=r"takes images .* not \[4\]"):
         make_network(KEY, SMALL, (4,), (1, 2))
     with pytest.raises(ValueError, match="must return a vector of features"):
@@ -109,8 +109,8 @@ def test_bad_input_is_said_in_words() -> None:
         make_network(KEY, lambda key, shape: eqx.nn.Linear(3, 2, key=key), (4,), (1, 2))
 
 
-def test_dqns_weights_start_within_xaviers_bounds() -> None:
-    """Slim's default initialiser, layer by layer; a head is a layer of its own there."""
+def test_dqn_weights_start_within_xavier_bounds() -> None:
+    """Matches Slim's default initialiser, layer by layer. In Slim, each head is a separate layer."""
     network = make_network(jax.random.key(0), NATURE, (84, 84, 4), (10, 18), initial=Initial.XAVIER)
     first, second, third = network.torso.layers
     for weight, fans in (

@@ -1,4 +1,4 @@
-"""The reference's optimisers, against TensorFlow 1's formulas written for one number."""
+"""Compares the reference's optimisers with TensorFlow 1's formulas, written out for a scalar."""
 
 import math
 
@@ -41,19 +41,19 @@ def tensorflow_rmsprop(rate: float, decay: float, epsilon: float) -> Float[np.nd
     return np.array(out)
 
 
-def test_adam_with_epsilon_hat_is_tensorflows() -> None:
+def test_adam_with_epsilon_hat_matches_tensorflow() -> None:
     ours = changes(Adam(6.25e-5, 1.5e-4, epsilon_hat=True), GRADIENTS)
     np.testing.assert_allclose(ours, tensorflow_adam(6.25e-5, 1.5e-4), rtol=2e-4)
 
 
-def test_rmsprop_that_starts_at_one_is_tensorflows() -> None:
+def test_rmsprop_that_starts_at_one_matches_tensorflow() -> None:
     ours = changes(RmsProp(2.5e-4, 0.95, 1e-5, initial_square=1.0), GRADIENTS)
     np.testing.assert_allclose(ours, tensorflow_rmsprop(2.5e-4, 0.95, 1e-5), rtol=1e-3)
 
 
 @pytest.mark.parametrize(("update", "times"), [(1, 32), (100, 3.2), (1_000, 1.26)])
-def test_where_adams_epsilon_lies_matters_early(update: int, times: float) -> None:
-    """For gradients far below ε the usual Adam's steps are 1/√(1 - β₂ᵗ) times TensorFlow's."""
+def test_placement_of_adams_epsilon_matters_early(update: int, times: float) -> None:
+    """For gradients far below ε, the steps of the usual Adam are 1/√(1 - β₂ᵗ) times TensorFlow's."""
     gradients = np.full(update, 1e-9)
     usual, hat = (changes(Adam(1.0, 1.5e-4, epsilon_hat=hat), gradients)[-1] for hat in (False, True))
     assert usual / hat == pytest.approx(times, rel=0.02)

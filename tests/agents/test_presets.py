@@ -1,4 +1,4 @@
-"""The preset whose discount can be changed: its horizons are what the design finds, and serve what they promise."""
+"""Tests any-rainbow, the preset whose discount can be changed: its horizons express many discounts."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from multihorizon.discounting.reweighting import least_error, sampled
 CAP, T_MAX = 0.998, 1000
 
 
-def test_it_acts_by_the_papers_discount_until_it_is_changed() -> None:
+def test_any_rainbow_acts_by_the_papers_discount_until_it_is_changed() -> None:
     agent = mh.agent("any-rainbow")
     assert agent.acting is mh.Acting.WEIGHTED
     fitted = mh.reweight(agent.horizons, mh.discount.hyperbolic(0.01), t_max=T_MAX)
@@ -19,23 +19,23 @@ def test_it_acts_by_the_papers_discount_until_it_is_changed() -> None:
 
 
 @pytest.mark.parametrize("k", [0.01, 0.03, 0.1, 0.3, 1.0])
-def test_no_number_of_heads_under_the_same_bound_serves_hyperbolic_discounts_better(k: float) -> None:
+def test_no_number_of_heads_with_the_same_largest_gamma_fits_hyperbolic_discounts_better(k: float) -> None:
     discount = mh.discount.hyperbolic(k)
     floor = least_error(sampled(discount, T_MAX), CAP)
     assert mh.reweight(ANY_HORIZONS, discount, t_max=T_MAX).max_error < floor + 5e-4
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.6, 0.75, 0.85, 0.93, 0.97, 0.99, 0.996, 0.998])
-def test_it_serves_every_exponential_and_therefore_every_mixture_of_them(gamma: float) -> None:
+def test_horizons_express_every_exponential_and_therefore_every_mixture_of_them(gamma: float) -> None:
     assert mh.reweight(ANY_HORIZONS, mh.discount.exponential(gamma), t_max=T_MAX).max_error < 0.035
 
 
-def test_the_papers_grid_does_not() -> None:
+def test_the_papers_grid_cannot_express_another_discount() -> None:
     with pytest.raises(mh.InputError, match="cannot express hyperbolic"):
         mh.reweight(ATARI_HORIZONS, mh.discount.hyperbolic(0.1), t_max=T_MAX)
 
 
-def test_the_design_finds_no_better_horizons_from_these() -> None:
+def test_the_design_does_not_improve_the_horizons() -> None:
     """The design's search, started from the constants, does not improve them by more than their rounding."""
     from multihorizon.discounting.design import _designed, _family, _share
 

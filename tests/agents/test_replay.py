@@ -1,4 +1,4 @@
-"""Replay against a plain list: stacks, returns, validity, priorities and how often each is drawn."""
+"""Compares replay with a plain list: stacks, returns, validity, priorities and the frequencies of draws."""
 
 from functools import partial
 
@@ -33,7 +33,7 @@ def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]
 
 @settings(max_examples=10)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(30, 90))
-def test_samples_are_what_a_list_says(seed: int, n_streams: int, stack: int, n_steps: int, rows: int) -> None:
+def test_samples_match_a_plain_list(seed: int, n_streams: int, stack: int, n_steps: int, rows: int) -> None:
     rng = np.random.default_rng(seed)
     streams = [random_stream(rng, 2 * rows + 1, FRAME) for _ in range(n_streams)]
     shape = shape_of(capacity=45 * n_streams, streams=n_streams, stack=stack, n_steps=n_steps, batch=35)
@@ -50,7 +50,7 @@ def test_samples_are_what_a_list_says(seed: int, n_streams: int, stack: int, n_s
         n = int(index) % n_streams
         expected = transition_by_hand(streams[n], by_row[int(index) // n_streams, n], n_steps, stack)
         if expected["terminated"]:
-            del expected["next_observation"]  # nothing is bootstrapped from it
+            del expected["next_observation"]  # no target bootstraps from it
         for name, value in expected.items():
             np.testing.assert_allclose(np.asarray(getattr(batch.transitions, name)[b]), value, rtol=1e-6, err_msg=name)
 
@@ -69,9 +69,9 @@ def test_draws_follow_priorities() -> None:
     counts = np.bincount(np.asarray(draws.indices).reshape(-1), minlength=len(expected))
     assert np.all(counts[expected == 0] == 0)
     held_counts, held_shares = counts[expected > 0], expected[expected > 0] / expected.sum()
-    # Stratified draws vary less than independent ones, so a chi-square test can only be too lenient at its lower end.
+    # Stratified draws vary less than independent ones, so a chi-square test can only be too lenient.
     assert stats.chisquare(held_counts, held_shares * counts.sum()).pvalue > 1e-3
-    # Stratified: a draw from each part of the whole, so the parts are hit in order.
+    # There is one draw from each equal part of the total priority, so the blocks are drawn in order.
     assert np.all(np.diff(np.asarray(draws.indices) // replay.priorities.shape[1], axis=1) >= 0)
 
 
@@ -86,7 +86,7 @@ def test_sums_never_drift() -> None:
     np.testing.assert_array_equal(replay.block_sums, np.asarray(replay.priorities.sum(axis=1)))
 
 
-def test_new_transitions_get_the_largest_priority_seen_and_lost_ones_none() -> None:
+def test_new_transitions_get_the_largest_priority_and_invalid_rows_keep_zero() -> None:
     rng = np.random.default_rng(4)
     stream = random_stream(rng, 200, FRAME)
     shape = shape_of(capacity=120, streams=1, stack=1, n_steps=1, batch=32)
@@ -112,13 +112,13 @@ def test_importance_weights() -> None:
     np.testing.assert_allclose(replays.importance_weights(jnp.array([1.0, 4.0, 16.0])), [1, 0.5, 0.25], rtol=1e-6)
 
 
-def test_a_million_atari_frames_take_their_bytes_and_little_more() -> None:
+def test_a_million_atari_frames_need_little_more_than_their_own_bytes() -> None:
     shape = ReplayShape(1_000_000, 128, (84, 84, 1), "uint8", 4, 3, 32)
     frames = 1_000_000 * 84 * 84
     assert frames * 0.999 < shape.bytes <= frames * 1.03
 
 
 @pytest.mark.parametrize(("capacity", "streams"), [(10, 1), (60, 20)])
-def test_a_replay_that_is_too_small_is_refused(capacity: int, streams: int) -> None:
+def test_replay_that_is_too_small_is_rejected(capacity: int, streams: int) -> None:
     with pytest.raises(ValueError, match="too small for batches of 64"):
         shape_of(capacity, streams, stack=4, n_steps=3)

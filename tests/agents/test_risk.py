@@ -24,14 +24,14 @@ def scores(risk: Risk, probabilities: np.ndarray, weights: np.ndarray) -> np.nda
 
 
 def coupled(probabilities: np.ndarray, weights: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """The weighted return of one action [U] as heads [H] take the quantiles `draws` [U], or [H U], of their own."""
+    """Returns the weighted return of one action [U]. Each head takes its quantiles at `draws`, [U] or [H U]."""
     each = np.broadcast_to(draws, (len(weights), draws.shape[-1]))
     cumulated = np.cumsum(probabilities, axis=-1)
     found = [SUPPORT[np.minimum(np.searchsorted(c, u), len(SUPPORT) - 1)] for c, u in zip(cumulated, each, strict=True)]
     return weights @ np.stack(found)
 
 
-def test_by_hand() -> None:
+def test_scores_match_values_computed_by_hand() -> None:
     support, weights = jnp.array([0.0, 1.0, 10.0]), jnp.array([1.0])
     p = jnp.array([[[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.1, 0.8, 0.1]]])
     np.testing.assert_allclose(mh.CVaR(0.5).scores(p, support, weights), [0.0, 1.0, 0.8])
@@ -39,12 +39,12 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(mh.CVaR(1.0).scores(p, support, weights), [5.0, 1.0, 1.8], rtol=1e-6)
     np.testing.assert_allclose(mh.Quantile(0.5).quantiles(p, support, weights), [0.0, 1.0, 1.0])
     np.testing.assert_allclose(mh.Quantile(0.95).quantiles(p, support, weights), [10.0, 1.0, 10.0])
-    np.testing.assert_allclose(mh.Quantile(0.5).scores(p, support, weights), [-np.inf, 1.0, 1.8])  # by the mean
+    np.testing.assert_allclose(mh.Quantile(0.5).scores(p, support, weights), [-np.inf, 1.0, 1.8])  # mean breaks ties
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from([0.1, 0.25, 0.5, 0.9]))
-def test_the_scores_are_those_of_simulated_comonotone_returns(seed: int, level: float) -> None:
+def test_scores_match_simulated_comonotone_returns(seed: int, level: float) -> None:
     probabilities, weights = random_heads(seed)
     draws = (np.arange(20_000) + 0.5) / 20_000
     for action in range(2):
@@ -80,7 +80,7 @@ def test_a_larger_level_never_lowers_the_score_and_a_level_of_one_is_the_mean(se
     np.testing.assert_allclose(scores(mh.CVaR(1.0), probabilities, weights), mean, atol=1e-5)
 
 
-def test_it_is_stored_and_bad_levels_are_refused() -> None:
+def test_risk_round_trips_and_invalid_levels_are_rejected() -> None:
     for risk in (mh.CVaR(0.25), mh.Quantile(0.5), None):
         assert restored_risk(plain(risk)) == risk
     for level in (0.0, -1.0, 1.5, float("nan")):

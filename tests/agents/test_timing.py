@@ -1,4 +1,4 @@
-"""Durations and survivals in replay and targets, against plain loops over a list of steps."""
+"""Compares durations and survivals in replay and targets with plain loops over a list of steps."""
 
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,7 @@ def shape_of(streams: int, n_steps: int, timing: TimingFields, batch: int = 30) 
 
 
 def target_by_hand(stream: list[Row], t: int, n_steps: int, gamma: float, timing: TimingFields) -> tuple[float, float]:
-    """The n-step return from t, and the factor of what is bootstrapped from."""
+    """Returns the n-step return from t, and the factor of the bootstrap value."""
     total, factor = 0.0, 1.0
     for row in stream[t : t + n_steps]:
         total += factor * row.reward
@@ -51,8 +51,8 @@ def target_by_hand(stream: list[Row], t: int, n_steps: int, gamma: float, timing
     st.integers(30, 90),
     st.sampled_from([BOTH, TimingFields(duration=True), TimingFields(survival=True), TimingFields()]),
 )
-def test_targets_are_what_a_list_says(seed: int, streams: int, n_steps: int, rows: int, timing: TimingFields) -> None:
-    """Also where the replay has wrapped, and where a window holds the end of an episode, terminated or truncated."""
+def test_targets_match_plain_loops(seed: int, streams: int, n_steps: int, rows: int, timing: TimingFields) -> None:
+    """Includes replay buffers that have wrapped, and windows in which an episode terminates or is truncated."""
     rng = np.random.default_rng(seed)
     steps = [timed(rng, random_stream(rng, 2 * rows + 1, FRAME)) for _ in range(streams)]
     shape = shape_of(streams, n_steps, timing)
@@ -73,8 +73,8 @@ def test_targets_are_what_a_list_says(seed: int, streams: int, n_steps: int, row
             np.testing.assert_allclose([found[0][b, h], found[1][b, h]], wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_a_loss_is_that_of_the_target_by_hand() -> None:
-    """One Huber loss for each head: of r₀ + γ^{dt₀} s₀ r₁ + γ^{dt₀ + dt₁} s₀ s₁ max Q."""
+def test_loss_matches_the_target_by_hand() -> None:
+    """The target of each head's Huber loss is r₀ + γ^{dt₀} s₀ r₁ + γ^{dt₀ + dt₁} s₀ s₁ max Q."""
     rng = np.random.default_rng(3)
     horizons = Horizons(np.array([0.5, 0.9, 0.99]), np.ones(3))
     agent = replace(preset("multi-dqn"), horizons=horizons, n_steps=2, loss=Huber())
@@ -98,7 +98,7 @@ def test_a_loss_is_that_of_the_target_by_hand() -> None:
     assert np.all(np.abs(np.asarray(losses - compared[0])) > 1e-4)
 
 
-def test_a_replay_stores_what_the_environment_has_and_nothing_else() -> None:
+def test_replay_stores_only_the_timing_that_the_environment_has() -> None:
     def names(timing: TimingFields) -> set[str]:
         leaves = jax.tree_util.tree_leaves_with_path(jax.eval_shape(lambda: replays.init(shape_of(2, 3, timing))))
         return {jax.tree_util.keystr(path) for path, _ in leaves}
@@ -111,8 +111,8 @@ def test_a_replay_stores_what_the_environment_has_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 3, 100])
-def test_extremes_are_of_rows_that_are_written(steps: int) -> None:
-    """Whatever stands in the others: after a checkpoint is read it is 0."""
+def test_extremes_cover_only_written_rows(steps: int) -> None:
+    """The content of other rows is ignored; after a checkpoint is read it is 0."""
     rng = np.random.default_rng(5)
     shape = shape_of(2, 1, BOTH)
     streams = [timed(rng, random_stream(rng, 210, FRAME)) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""evaluate and watch by another discount, or by risk, from the command line."""
+"""The commands evaluate and watch with another discount, or with a risk rule."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--discount exponential:0.9 --fit least-squares", mh.discount.exponential(0.9)),
     ],
 )
-def test_the_discount_reached_is_stated_before_playing(
+def test_fitted_discount_is_printed_before_playing(
     folder: Path, options: str, discount: mh.Discount, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = f"evaluate {folder} --episodes 5 --seed 3 --t-max 40 {options}"
@@ -77,7 +77,7 @@ def test_watch_and_risk(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         ("--risk variance:2", "risk 'variance'"),
     ],
 )
-def test_refusals_are_one_line(folder: Path, options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_one_line(folder: Path, options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(f"evaluate {folder} --episodes 2 {options}".split()) == 2
     said = capsys.readouterr().err
     assert words in said

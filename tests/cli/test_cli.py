@@ -1,4 +1,4 @@
-"""The command line, with output for people and for programs."""
+"""Tests the command line, with output as text and as JSON."""
 
 import json
 import os
@@ -131,7 +131,7 @@ def test_discount_writes_its_figure(capsys: pytest.CaptureFixture[str], tmp_path
 @pytest.mark.parametrize("more", ["", "--json"])
 def test_discount_writes_its_files_before_a_pipe_closes(tmp_path: Path, more: str) -> None:
     reading, writing = os.pipe()
-    os.close(reading)  # nobody reads: the first line printed fails
+    os.close(reading)  # without a reader, printing the first line fails
     command = [sys.executable, "-m", "multihorizon", "discount", "--out", str(tmp_path / "out"), *more.split()]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)

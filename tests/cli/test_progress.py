@@ -28,7 +28,7 @@ def test_lines_show_progress_returns_and_time(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with training_progress("rainbow", 1_000, frames_per_step=4) as (report, finished, _):
-        report(Progress(100, [None], None, 1.0, 10.0))  # its time was spent compiling, and so was that of the next
+        report(Progress(100, [None], None, 1.0, 10.0))  # this report and the next include compilation
         clock(20)
         report(Progress(200, [7.0, 9.0], 1.5, 0.5, 0.1))
         clock(10)

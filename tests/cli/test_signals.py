@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a checkpoint, one line, the right exit status."""
+"""Ctrl-C and SIGTERM write a checkpoint, print one line and set the right exit status."""
 
 import os
 import signal

@@ -73,7 +73,7 @@ def test_folder_belongs_to_one_experiment(capsys: pytest.CaptureFixture[str], tm
     assert "experiment.json cannot be read" in refused("hazard")
     (tmp_path / "experiment.json").write_text(json.dumps(experiment("hazard").description()))
     assert "holds the experiment hazard, not minatar" in refused("minatar")
-    assert main(["sweep", "hazard", "--out", str(tmp_path), "--dry-run", "--seeds", "2"]) == 0  # nothing is begun
+    assert main(["sweep", "hazard", "--out", str(tmp_path), "--dry-run", "--seeds", "2"]) == 0  # no run has started
     begun = tmp_path / "foraging-hazard/rainbow"
     begun.mkdir(parents=True)
     (begun / "config.json").write_text(json.dumps(plain(experiment("hazard").runs[0].configuration())))
@@ -144,7 +144,7 @@ def test_dry_run_shows_time_and_disk(
     assert shown.startswith("1 run ")
     assert "One after another on this machine's cpu: about" in shown
     assert main(["sweep", "hazard", "--dry-run", "--only", "rainbow", "--steps", "2500"]) == 0
-    assert "10 × 2,508" in capsys.readouterr().out  # what is trained: three iterations of 209 rows of four
+    assert "10 × 2,508" in capsys.readouterr().out  # the actual number: three iterations of 209 rows of four
     only = ["--only", "minatar/breakout", "--only", "multi-rainbow"]
     assert main(["sweep", "minatar", "--dry-run", "--json", *only]) == 0
     (run,) = json.loads(capsys.readouterr().out)["runs"]
@@ -159,7 +159,7 @@ def test_estimates_cover_the_remaining_work(tmp_path: Path) -> None:
     assert size.replay == pytest.approx(3 * 7.1e9, rel=0.02)  # docs/guides/atari.md
     told = estimate(atari, "gpu", Sizes())
     assert told.working_bytes > 3 * size.replay
-    assert 2 < told.seconds / 3600 < 5  # three seeds of 200 million frames at some 60,000 frames a second together
+    assert 2 < told.seconds / 3600 < 5  # three seeds of 200 million frames at about 60,000 frames per second in all
     assert seconds(atari, "cpu") > 20 * told.seconds
     atari.folder.mkdir(parents=True)
     line = {"iteration": 99, "step": 25_000_000, "updates": 0, "losses": [], "values": []}
@@ -170,15 +170,15 @@ def test_estimates_cover_the_remaining_work(tmp_path: Path) -> None:
     (atari.folder / "weights.npz").touch()
     assert estimate(atari, "gpu", Sizes()).seconds == 0
     for rates in RATES.values():
-        assert "" in rates  # for every environment there is a rate
+        assert "" in rates  # the default rate, for environments without their own
 
 
 def test_sizes_depend_on_the_environment(tmp_path: Path) -> None:
     sizes = Sizes()
     games = {one.run.environment: one.configuration for one in plan(experiment("minatar"), tmp_path, 5.0)}
     replays = {name.partition("/")[2]: sizes.of(one).replay for name, one in games.items()}
-    bytes_of_a_channel = 10 * 100_000 * 10 * 10  # seeds, steps, and the field
-    assert replays["asterix"] == replays["breakout"]  # four channels, and space_invaders six
+    bytes_of_a_channel = 10 * 100_000 * 10 * 10  # seeds, steps, height, width
+    assert replays["asterix"] == replays["breakout"]  # four channels; space_invaders has six
     assert replays["space_invaders"] - replays["breakout"] == pytest.approx(2 * bytes_of_a_channel, rel=0.01)
 
 

@@ -1,4 +1,4 @@
-"""The commands that train."""
+"""Tests the commands that train, and the commands that use trained runs."""
 
 import json
 from pathlib import Path
@@ -133,7 +133,7 @@ def test_invalid_input_gives_one_line_and_status_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(line.split()) == 2
-    assert not list(tmp_path.iterdir())  # nothing is left behind that would be in the way of the next try
+    assert not list(tmp_path.iterdir())  # no file is left that could block the next attempt
     said = capsys.readouterr().err.strip()
     assert words in said
     assert "\n" not in said
@@ -149,7 +149,7 @@ def test_invalid_input_gives_one_line_and_status_2(
         ),
         (MemoryError(), 2, "not enough memory"),
         (OSError(28, "No space left on device", "metrics.jsonl"), 2, "metrics.jsonl: No space left on device"),
-        (KeyboardInterrupt("resume goes on"), 130, "multihorizon: interrupted: resume goes on"),
+        (KeyboardInterrupt("resume continues"), 130, "multihorizon: interrupted: resume continues"),
         (KeyboardInterrupt(), 130, "multihorizon: interrupted"),
     ],
 )

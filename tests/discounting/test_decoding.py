@@ -25,7 +25,7 @@ def test_a_reward_at_a_known_time_is_found_there(t: int) -> None:
     assert timeline.rewards.sum() == pytest.approx(2.0, rel=0.15)
 
 
-def test_two_rewards_further_apart_than_the_resolution_are_told_apart() -> None:
+def test_two_rewards_further_apart_than_the_resolution_are_separated() -> None:
     timeline = mh.decode_rewards(values_of({3: 1.0, 60: 2.0}), GAMMAS, 600, noise=0.01)
     early = timeline.rewards[timeline.ends <= 12].sum()
     late = timeline.rewards[timeline.starts >= 20].sum()
@@ -88,7 +88,7 @@ def test_signed_rewards_and_batches() -> None:
     np.testing.assert_allclose(timeline.rewards[0], -timeline.rewards[1], atol=1e-12)
     assert timeline.rewards[2][timeline.ends <= 6].sum() > 0.7
     assert timeline.rewards[2][timeline.starts >= 15].sum() < -1.5
-    assert mh.decode_rewards(rows[1], GAMMAS, 300).rewards.max() == 0.0  # no non-negative rewards explain it
+    assert mh.decode_rewards(rows[1], GAMMAS, 300).rewards.max() == 0.0  # no non-negative rewards explain these values
 
 
 def test_the_resolution_is_coarser_with_fewer_heads_and_more_noise() -> None:

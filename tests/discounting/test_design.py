@@ -1,4 +1,4 @@
-"""Discount factors for a family of discounts, against a brute-force search and grids for single discounts."""
+"""Compares designs for a family of discounts with a brute-force search and with grids for single discounts."""
 
 from collections.abc import Callable
 from itertools import combinations

@@ -39,7 +39,7 @@ def test_only_the_source_and_the_heads_are_positional(grid: Callable[..., Horizo
 
 def test_defaults() -> None:
     wanted = mh.discount.hyperbolic(0.05)
-    horizons = mh.minimax_grid(mh.discount.hyperbolic(0.05), heads=4)  # as in the README
+    horizons = mh.minimax_grid(mh.discount.hyperbolic(0.05), heads=4)
     assert horizons == minimax_grid(wanted, heads=4, gamma_max=0.99, t_max=1000)
     assert len(horizons) == 4
     assert paper_grid(wanted, 10) == paper_grid(wanted, 10, gamma_max=0.99)
@@ -91,7 +91,7 @@ def test_weighting_at_gamma_zero_is_its_limit(prior: hazard.Prior, limit: float)
     assert float(prior.weighting(0.0)) == pytest.approx(limit, rel=1e-9)
     if np.isfinite(limit):
         grid = paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE)
-        if grid.gammas[0] == 0:  # not under a prior whose hazards are bounded
+        if grid.gammas[0] == 0:  # false for a prior whose hazards are bounded
             assert grid.weights[0] == pytest.approx(limit * grid.gammas[1], rel=1e-9)
     else:
         with pytest.raises(InputError, match="grows without bound"):

@@ -14,7 +14,7 @@ ATARI = discount.hyperbolic(0.01)
 
 
 def _paper_grid_by_hand(k: float, n: int, gamma_max: float) -> tuple[list[float], list[float]]:
-    """The authors' recipe, written out one number at a time."""
+    """Computes the authors' grid one number at a time."""
     b = math.exp(math.log(1 - gamma_max ** (1 / k)) / n)
     nodes = [1 - b**i for i in range(n)]
     closed = [*nodes, 1.0]
@@ -43,7 +43,7 @@ def test_lower_sums_lie_below_and_upper_sums_above(k: float, n: int, hazards_at_
     for form in Form:
         lower = paper_grid(Exponential(k), n, gamma_max=gamma_max, form=form)
         assert np.all(lower.discount(t) <= discount.hyperbolic(k)(t) + 1e-12)
-    # The upper sum covers [0, x_{n-1}] alone, so it lies above the integral up to there.
+    # The upper sum covers [0, x_{n-1}] alone, so it lies above the integral over that interval.
     upper = paper_grid(Exponential(k), n, gamma_max=gamma_max, sum_=Sum.UPPER)
     top = upper.gammas[-1] ** (1 / k)
     assert np.all(upper.discount(t) >= top ** (k * t + 1) / (1 + k * t) - 1e-12)

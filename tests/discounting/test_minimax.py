@@ -20,7 +20,7 @@ OTHERS = [
 
 
 def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int, columns: int = 1200) -> float:
-    """Returns the least error over a dense set of γ's, which is slightly above that of all γ's."""
+    """Returns the least error over a dense set of γ's, which is slightly above the least error over all γ's."""
     t = np.arange(t_max + 1)
     terms = np.exp(-np.outer(t, np.geomspace(-np.log(cap), 40, columns)))
     d, ceiling = np.asarray(wanted(t)), -np.ones((len(t), 1))
@@ -30,7 +30,7 @@ def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int,
 
 
 def test_three_heads_under_a_cap_of_0_997() -> None:
-    """Under this cap, no number of heads with non-negative weights has an error below 0.0042."""
+    """Under this cap, the least error of any number of heads with non-negative weights is about 0.0042."""
     grid = minimax_grid(ATARI, 3, gamma_max=0.997, t_max=300)
     error = grid.fit(ATARI, 300).max_error
     assert error <= 0.0042

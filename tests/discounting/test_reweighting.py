@@ -1,4 +1,4 @@
-"""Compares new weights for given γ with the grids' own weights, a numerical search and random other weights."""
+"""Compares new weights for given γ's with the grids' own weights, a numerical search and random other weights."""
 
 import math
 from collections.abc import Callable

@@ -114,7 +114,7 @@ def test_endless_task_has_a_finite_value_only_under_ebert_prelec() -> None:
     with pytest.raises(InputError, match="not known to have a finite sum"):
         action_values(HazardousMDP(mdp.transitions, mdp.rewards, MittagLeffler(0.3, 0.5)), np.ones((1, 1)))
     both = HazardousMDP(mdp.transitions, mdp.rewards, MittagLeffler(1.0, 0.5), discount.hyperbolic(1.0))
-    t = np.arange(1, 2_000_001, dtype=float)  # Σ t^{-3/2} beyond: 2 / √T and lower orders
+    t = np.arange(1, 2_000_001, dtype=float)  # the rest, Σ t^{-3/2} beyond T, is 2 / √T plus lower orders
     direct = 1 + float((1 / ((1 + np.sqrt(t)) * (1 + t))).sum()) + 2 / math.sqrt(t[-1])
     assert action_values(both, np.ones((1, 1)))[0, 0] == pytest.approx(direct, rel=1e-5)
 

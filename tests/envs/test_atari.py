@@ -1,4 +1,4 @@
-"""Atari against Gymnasium's own preprocessing and against the bare emulator."""
+"""Compares Atari with Gymnasium's own preprocessing and with the bare emulator."""
 
 import errno
 import os
@@ -128,7 +128,7 @@ def test_invalid_input_is_rejected_with_a_message() -> None:
         Atari("Pong", 1, sticky=1.5)
 
 
-@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="Linux alone knows threads that give way")
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux has the SCHED_IDLE policy")
 @pytest.mark.parametrize(
     ("backend", "switch", "give_way"), [("gpu", "on", True), ("gpu", "off", False), ("cpu", "on", False)]
 )
@@ -142,7 +142,7 @@ def test_emulators_have_low_priority_beside_a_gpu(
     started = set(os.listdir("/proc/self/task")) - before
     assert len(started) >= 2
     assert {os.sched_getscheduler(int(thread)) for thread in started} == {os.SCHED_IDLE if give_way else os.SCHED_OTHER}
-    assert os.sched_getscheduler(0) == os.SCHED_OTHER  # this one is as it was
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER  # the main thread is unchanged
     made.close()
 
 

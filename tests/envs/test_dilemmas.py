@@ -1,4 +1,4 @@
-"""The dilemmas: what each rule does in them by the exact solver, worked out by hand."""
+"""Compares the exact solver's outcomes in the dilemmas with values computed by hand."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def test_the_horizons_are_close_to_the_discount() -> None:
     assert HORIZONS.fit(DISCOUNT, 40).max_error < 2e-3
 
 
-def test_the_naive_agent_takes_what_it_planned_to_pass() -> None:
-    """1/5 for the small, 3/9 for the large, 2.6/9 on the bound road; at the temptation itself 1 against 3/5."""
+def test_the_naive_agent_takes_the_temptation_that_it_planned_to_pass() -> None:
+    """Values at the start: small 1/5, large 3/9, bound road 2.6/9. Values at the temptation: small 1, large 3/5."""
     found = outcomes(TEMPTATION)
     assert [one.undiscounted for one in found] == [1, 3, 2.6]
     assert [one.earned for one in found] == pytest.approx([1 / 5, 3 / 9, 2.6 / 9], abs=2e-3)
@@ -30,32 +30,32 @@ def test_the_naive_agent_takes_what_it_planned_to_pass() -> None:
 
 
 def test_the_naive_agent_does_the_chore_on_the_last_day() -> None:
-    """Day by day, waiting looks better: 1.0/2 < 0.6, 1.8/2 < 1.0, 2.6/2 < 1.8."""
+    """On each day, the chore costs less tomorrow: 1.0/2 < 0.6, 1.8/2 < 1.0, 2.6/2 < 1.8."""
     found = outcomes(CHORE)
-    assert [len(one.path) - 1 for one in found] == [3, 1, 0]  # the day on which it is done
+    assert [len(one.path) - 1 for one in found] == [3, 1, 0]  # the day on which the chore is done
     assert [one.earned for one in found] == pytest.approx([-2.6 / 4, -1 / 2, -0.6], abs=2e-3)
 
 
-def test_only_own_values_wait_at_the_crossroads() -> None:
-    """6.6/11 at once, 6.6/12 after a step. Each head waits for its own way; no plan waits."""
+def test_only_heads_with_own_values_wait_at_the_crossroads() -> None:
+    """The far way is worth 6.6/11 at once and 6.6/12 after a step. Each head waits for its own way; no plan waits."""
     found = outcomes(CROSSROADS)
     assert [one.undiscounted for one in found] == [0, 6.6, 6.6]
     assert len(found[0].path) == LONGEST
     assert found[0].believed > 6.6 / 11 > found[2].believed - 2e-3
     assert found[2].earned == pytest.approx(6.6 / 11, abs=2e-3)
-    assert found[1].earned < found[2].earned  # it waits a step
+    assert found[1].earned < found[2].earned  # the precommitted agent waits a step
     for rule in (naive, precommitted):
         assert rule(CROSSROADS.mdp(), HORIZONS).actions[0, 0] == 1
 
 
-def test_all_agree_in_the_control() -> None:
+def test_all_rules_agree_in_the_control() -> None:
     found = outcomes(CONTROL)
     assert [one.undiscounted for one in found] == [3, 3, 3]
     for one in found[1:]:
         np.testing.assert_array_equal(one.path, found[0].path)
 
 
-def test_the_rules_by_heads_are_those_of_plans_but_at_the_crossroads() -> None:
+def test_the_rules_by_heads_match_those_of_plans_except_at_the_crossroads() -> None:
     for dilemma in (TEMPTATION, CHORE, CONTROL):
         for rule, by_plans in ((NAIVE, naive), (PRECOMMITTED, precommitted)):
             assert exact(dilemma, rule).earned == pytest.approx(by_plans(dilemma.mdp(), HORIZONS).values[0])
@@ -69,7 +69,7 @@ def test_a_dilemma_is_an_environment(name: str) -> None:
     assert resolved.origins["epsilon"] == "environment"
 
 
-def test_unknown_dilemmas_name_the_nearest() -> None:
+def test_unknown_dilemma_suggests_the_nearest() -> None:
     with pytest.raises(mh.InputError, match="dilemma/chore"):
         mh.agent("dqn").resolved("dilemma/chores")
 

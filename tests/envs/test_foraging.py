@@ -1,4 +1,4 @@
-"""The exact solver confirms the properties of the meadow."""
+"""The exact solver confirms the properties of Foraging."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def test_environment_matches_the_mdp() -> None:
                 assert float(seen.reward) == (float(row[end]) if t == distance - 1 else 0)
 
 
-def test_episodes_are_cut_off() -> None:
+def test_episodes_are_truncated() -> None:
     world = Foraging("S.9", most_steps=3).environment()
     state, _ = world.reset(jax.random.key(0))
     for t in range(3):

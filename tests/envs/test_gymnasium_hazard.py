@@ -52,7 +52,7 @@ def test_a_seed_repeats_an_episode() -> None:
 
 
 def test_hazard_is_independent_of_the_first_observation() -> None:
-    """Both use the same seed, but different random streams."""
+    """The hazard and the observation use the same seed, but different random streams."""
     world = GymnasiumHazard(gymnasium.make("CartPole-v1"), Uniform(1.0))
     seen, hidden = [], []
     for seed in range(300):

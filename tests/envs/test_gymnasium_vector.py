@@ -1,4 +1,4 @@
-"""Gymnasium environments: what they return, and what is rejected."""
+"""Gymnasium environments: what they return, and which ones are rejected."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from multihorizon.errors import InputError
 
 
 class Shown(gymnasium.Env[Any, Any]):
-    """Observes the number of the step; episodes last three steps."""
+    """Observations hold the step number. Episodes last three steps."""
 
     action_space = Discrete(2)
 
@@ -40,7 +40,7 @@ class Shown(gymnasium.Env[Any, Any]):
         ((7,), np.float64, (7,), "float32"),
     ],
 )
-def test_what_is_observed(shape: tuple[int, ...], dtype: Any, frame: tuple[int, ...], kept: str) -> None:
+def test_observations(shape: tuple[int, ...], dtype: Any, frame: tuple[int, ...], kept: str) -> None:
     made = Gymnasium(lambda: Shown(shape, dtype), 2)
     assert (made.frame_shape, made.frame_dtype, made.actions) == (frame, kept, 2)
     assert made.reset(np.arange(2)).shape == (2, *frame)
@@ -52,17 +52,17 @@ def test_what_is_observed(shape: tuple[int, ...], dtype: Any, frame: tuple[int, 
     np.testing.assert_array_equal(moves.finals, np.full((2, *frame), 3, kept))
 
 
-def test_channels_first_are_refused() -> None:
+def test_channels_first_images_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"must be \[height width channels\], but those of .* are \(3, 64, 64\)"):
         Gymnasium(lambda: Shown((3, 64, 64)), 1)
 
 
-def test_more_axes_than_an_images_are_refused() -> None:
+def test_observations_with_more_than_three_axes_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"those of .* have 4 axes, \(2, 8, 8, 3\)"):
         Gymnasium(lambda: Shown((2, 8, 8, 3)), 1)
 
 
-def test_a_reward_that_is_no_number_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nan_reward_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Shown, "step", lambda self, action: (self._seen(), np.nan, False, False, {}))
     made = Gymnasium(lambda: Shown((4,)), 2)
     made.reset(np.arange(2))
@@ -75,7 +75,7 @@ def test_a_reward_that_is_no_number_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     ("problem", "said"),
     [(ValueError("no such\n  level"), "no such level"), (NotImplementedError(), "NotImplementedError")],
 )
-def test_whatever_an_environment_fails_with_when_it_is_made_is_one_line(problem: Exception, said: str) -> None:
+def test_errors_from_making_an_environment_become_one_line(problem: Exception, said: str) -> None:
     def broken() -> gymnasium.Env[Any, Any]:
         raise problem
 
@@ -87,7 +87,7 @@ def test_whatever_an_environment_fails_with_when_it_is_made_is_one_line(problem:
         del gymnasium.registry["Broken-v0"]
 
 
-def test_a_registered_environment_need_not_know_how_to_be_drawn() -> None:
+def test_registered_environment_need_not_support_rendering() -> None:
     gymnasium.register("Plain-v0", lambda: Shown((4,)))
     try:
         assert Gymnasium("Plain-v0", 1).frame_shape == (4,)
@@ -97,7 +97,7 @@ def test_a_registered_environment_need_not_know_how_to_be_drawn() -> None:
         del gymnasium.registry["Plain-v0"]
 
 
-def test_an_observation_of_another_shape_than_its_space_is_refused() -> None:
+def test_observation_that_does_not_match_its_space_is_rejected() -> None:
     class Odd(Shown):
         def _seen(self) -> Any:
             return np.zeros(3, np.uint8)

@@ -1,4 +1,4 @@
-"""Adapts JAX environments with each version of gymnax's interface."""
+"""The adapter accepts JAX environments with any version of gymnax's interface."""
 
 from typing import Any, NamedTuple
 

@@ -16,7 +16,7 @@ from multihorizon.mdp import action_values
         (hazard.Gamma(0.05, 2.0), discount.quasi_hyperbolic(0.7, 0.99)),
     ],
 )
-def test_the_mdp_has_the_values_of_the_closed_form(prior: hazard.Prior, d: discount.Discount) -> None:
+def test_mdp_values_match_the_closed_form(prior: hazard.Prior, d: discount.Discount) -> None:
     world = Pathworld()
     mdp = world.mdp(prior, d)
     policy = np.full(mdp.rewards.shape, 1 / mdp.actions)
@@ -25,7 +25,7 @@ def test_the_mdp_has_the_values_of_the_closed_form(prior: hazard.Prior, d: disco
     np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_true_values_are_those_of_the_paper() -> None:
+def test_true_values_match_the_paper() -> None:
     values = Pathworld().values(discount.hyperbolic(0.05))
     np.testing.assert_allclose(values, [i / (1 + 0.05 * i**2) for i in range(1, 16)])
     assert values.argmax() + 1 in (4, 5)  # both are worth 20/9

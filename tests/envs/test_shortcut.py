@@ -38,7 +38,7 @@ def test_values_match_those_computed_by_hand() -> None:
         (Shortcut(), 0.97, DOWN),
         (Shortcut(survival=0.6), 0.85, DOWN),
         (Shortcut(survival=1.0), 0.97, RIGHT),
-        (Shortcut(mud_duration=1.0), 0.97, UP),  # mud has fewer steps
+        (Shortcut(mud_duration=1.0), 0.97, UP),  # the way through the mud has fewer steps
         (Shortcut(mud_duration=1.3), 0.97, UP),
         (Shortcut(mud_duration=1.5), 0.97, DOWN),
     ],

@@ -26,7 +26,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def assert_same(whole: Path, disturbed: Path) -> None:
-    """Asserts that weights are equal bit for bit, and metrics except for times."""
+    """Asserts that the weights are bitwise equal, and that the metrics are equal except for times."""
     for run in EXPERIMENT.runs:
         with np.load(whole / run.folder / "weights.npz") as a, np.load(disturbed / run.folder / "weights.npz") as b:
             assert set(a) == set(b)

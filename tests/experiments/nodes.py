@@ -1,4 +1,4 @@
-"""Simulates a Ray cluster: a head without cores, and nodes that stdin adds and removes."""
+"""Simulates a Ray cluster: a head without cores, and nodes that commands on stdin add and remove."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 from ray.cluster_utils import Cluster
 
-# That a node is lost is noticed within a second, and not in half a minute.
+# Ray notices a lost node within a second instead of half a minute.
 watchful = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
 head = {"num_cpus": 0, "include_dashboard": False, "_system_config": watchful}
 cluster = Cluster(initialize_head=True, head_node_args=head)

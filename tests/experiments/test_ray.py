@@ -51,7 +51,7 @@ def cluster() -> Iterator[Nodes]:
 
 
 class Sweep:
-    """Starts a sweep in its own process, and returns it with the folders of its runs."""
+    """Runs a sweep in its own process, and tracks the processes that train its runs."""
 
     def __init__(self, out: Path, address: str) -> None:
         self.process = subprocess.Popen(
@@ -73,7 +73,7 @@ class Sweep:
                 self._running.pop(told[1], None)
 
     def worker(self, but: int = 0) -> int:
-        """Returns the process of an unfinished run that has written a checkpoint."""
+        """Returns the process, other than `but`, of an unfinished run that has written a checkpoint."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self.process.poll() is None:
             for run in EXPERIMENT.runs:

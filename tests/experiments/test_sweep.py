@@ -43,7 +43,7 @@ def test_finished_runs_are_not_repeated(undisturbed: Path, capsys: pytest.Captur
     written = {path: path.stat().st_mtime_ns for path in first.iterdir() if path.is_file()}
     (second / "weights.npz").unlink()  # as if it had been killed before its first checkpoint
     shutil.rmtree(second / "checkpoints")
-    (first / "checkpoints/iteration-000009-00000000.npz").touch()  # as if killed after its last moment
+    (first / "checkpoints/iteration-000009-00000000.npz").touch()  # as if it had been killed just after it finished
     assert main(words(out, "--json")) == 0
     told = json.loads(capsys.readouterr().out)
     assert [run["state"] for run in told["runs"]] == ["done", "done"]

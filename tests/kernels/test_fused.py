@@ -1,4 +1,4 @@
-"""GPU kernels against their plain twins: interpreted on the CPU, and lowered for a GPU."""
+"""Compares GPU kernels, interpreted on the CPU, with their plain twins, and lowers them for a GPU."""
 
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ WHOLE_LAYERS = [(84, *LAYERS[0][1:]), (21, *LAYERS[1][1:]), (11, *LAYERS[2][1:])
 
 
 def layer(side: int, inputs: int, size: int, stride: int, outputs: int, seeds: int = 2) -> tuple[Any, ...]:
-    """Returns images and weights for two seeds, with three images each."""
+    """Returns images, weights, biases and cotangents, with three images for each seed."""
     keys = jax.random.split(jax.random.key(0), 4)
     out = -(-side // stride), -(-(side + 1) // stride)
     return (
@@ -82,7 +82,7 @@ def test_replay_kernels_lower_for_a_gpu() -> None:
 
 
 def priorities(blocks: int, width: int) -> tuple[jax.Array, jax.Array]:
-    """Returns priorities for two seeds; three in ten entries have none."""
+    """Returns priorities for two seeds and their sums by block; three in ten priorities are 0."""
     keys = jax.random.split(jax.random.key(3))
     held = jax.random.uniform(keys[0], (2, blocks, width)) * (jax.random.uniform(keys[1], (2, blocks, width)) > 0.3)
     return held, held.sum(axis=-1)
@@ -94,7 +94,7 @@ def test_draws_match_the_plain_twin(blocks: int, width: int) -> None:
     parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
     fused = jax.vmap(fused_replay.draw)(held, sums, parts, within)
     plainly = jax.vmap(replay._draw)(held, sums, parts, within)
-    assert (np.asarray(fused[0]) == np.asarray(plainly[0])).mean() > 0.99  # running sums round in their own ways
+    assert (np.asarray(fused[0]) == np.asarray(plainly[0])).mean() > 0.99  # running sums round differently
     for s in range(2):
         np.testing.assert_array_equal(fused[1][s], held[s].reshape(-1)[fused[0][s]])
         assert fused[1][s].min() > 0
@@ -114,7 +114,7 @@ def test_draws_stay_in_bounds_for_any_priorities(draw: Any, bad: float) -> None:
 def test_write_updates_only_existing_priorities_and_their_sums() -> None:
     held, sums = priorities(7, 13)
     indices = jnp.stack([jax.random.permutation(key, 91)[:32] for key in jax.random.split(jax.random.key(5))])
-    indices = indices.at[:, 1].set(indices[:, 0])  # the same twice, and then with the same loss
+    indices = indices.at[:, 1].set(indices[:, 0])  # the same index twice, with the same value
     values = jax.random.uniform(jax.random.key(6), (2, 32), minval=0.1).at[:, :2].set(0.7)
     written, written_sums = jax.vmap(fused_replay.write)(held, sums, indices, values)
     expected = np.asarray(held).reshape(2, -1).copy()

@@ -42,7 +42,7 @@ def plain(weight: Any, bias: Any, features: Any, action: Any, target: Any) -> An
 
 
 def with_gradients(one: Any, learned: Any, actions: Any, targets: Any) -> Any:
-    """Returns gradients of a sum that weights every loss differently."""
+    """Returns gradients of a sum that weights every loss differently, and the losses and values."""
     weights = jnp.arange(1.0, actions.size * HEADS + 1).reshape(*actions.shape, HEADS)
 
     def objective(learned: Any) -> Any:
@@ -58,7 +58,7 @@ def with_gradients(one: Any, learned: Any, actions: Any, targets: Any) -> Any:
     ("features", "atoms", "dtype", "near"),
     [
         (512, 51, jnp.float32, 1e-5),
-        (256, 64, jnp.float32, 1e-5),  # none to leave out
+        (256, 64, jnp.float32, 1e-5),  # a power of two, which needs no mask
         (128, 2, jnp.float32, 1e-5),
         (512, 51, jnp.bfloat16, 2e-2),
     ],

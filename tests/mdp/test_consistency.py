@@ -34,14 +34,14 @@ def quasi(beta: float, delta: float) -> Horizons:
 
 
 def chore(cost: float, pay: float = 1.8) -> HazardousMDP:
-    """O'Donoghue and Rabin's task: it costs now and pays at the next step, and can always be put off."""
+    """Returns O'Donoghue and Rabin's task: it costs now, pays at the next step, and can always be put off."""
     transitions = np.zeros((2, 2, 2))
     transitions[0, DO, 1] = transitions[0, WAIT, 0] = 1
     return HazardousMDP(transitions, np.array([[-cost, 0.0], [pay, pay]]))
 
 
 def fork() -> HazardousMDP:
-    """State 0 leads to 1, where 1 is paid at once, or 1.8 two steps later."""
+    """Returns an MDP where state 0 leads to state 1, which offers a reward of 1 at once or 1.8 two steps later."""
     transitions = np.zeros((4, 2, 4))
     transitions[0, :, 1] = transitions[1, WAIT, 2] = transitions[2, :, 3] = 1
     rewards = np.zeros((4, 2))
@@ -61,11 +61,11 @@ def every_policy(mdp: HazardousMDP) -> list[np.ndarray]:
 
 
 def values_of(mdp: HazardousMDP, horizons: Horizons, actions: np.ndarray) -> np.ndarray:
-    """Returns Q by the whole discount from `action_values`, which does not use heads."""
+    """Returns Q under the whole discount from `action_values`, which does not use heads."""
     return action_values(replace(mdp, discount=horizons.discount), np.eye(mdp.actions)[actions])
 
 
-def test_naive_agent_procrastinates_for_ever() -> None:
+def test_naive_agent_procrastinates_forever() -> None:
     beta, delta, cost, pay = 0.5, 0.99, 1.0, 1.8
     mdp, horizons = chore(cost), quasi(beta, delta)
     puts_off = naive(mdp, horizons)
@@ -74,7 +74,7 @@ def test_naive_agent_procrastinates_for_ever() -> None:
     planned = precommitted(mdp, horizons)
     assert planned.actions[:2, 0].tolist() == [WAIT, DO]
     assert planned.values[0] == pytest.approx(beta * delta * (-cost + delta * pay))
-    # Knowing that no later self will do it, the sophisticated agent finds that now is not worth it: -1 + βδ · 1.8 < 0.
+    # The sophisticated agent knows that no later self will do it, and doing it now does not pay: -1 + βδ · 1.8 < 0.
     resigned = sophisticated(mdp, horizons)
     assert resigned.actions[0, 0] == WAIT
     assert resigned.values[0] == pytest.approx(0)
@@ -89,13 +89,13 @@ def test_cycling_best_responses_are_reported(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_chore_without_an_equilibrium() -> None:
-    """The chore is worth doing, but even better left to a later self: no pure policy is a best response to itself."""
+    """Doing the chore pays, but leaving it to a later self pays more: no pure policy is a best response to itself."""
     mdp, horizons = chore(0.8), quasi(0.5, 0.99)
     with pytest.raises(
         InputError, match=r"no equilibrium in pure policies .*none of the 4 pure policies is one; give steps"
     ):
         sophisticated(mdp, horizons)
-    # With a deadline there is one: the last self for which it pays does it, and all before leave it to that one.
+    # With a deadline there is an equilibrium: the last self for which the chore pays does it, and all before it wait.
     ended = sophisticated(mdp, horizons, steps=4)
     assert ended.actions[:, 0].tolist() == [WAIT, WAIT, DO, WAIT]
     assert ended.values[0] == pytest.approx(0.5 * 0.99**2 * (-0.8 + 0.99 * 1.8))
@@ -129,7 +129,7 @@ def test_own_and_acting_bootstraps_differ() -> None:
 @settings(max_examples=12)
 @given(st.integers(0, 10_000))
 def test_first_plan_is_the_best_time_dependent_plan(seed: int) -> None:
-    """Two states, two actions, three steps: 64 plans, each valued by walking it."""
+    """With two states, two actions and three steps there are 64 plans; the test values each one step by step."""
     mdp, horizons = random_mdp(seed, states=2)
     transitions = np.asarray(mdp.transitions) * np.exp(-mdp.hazard.mean)
     best = np.full(2, -np.inf)
@@ -207,7 +207,7 @@ def test_two_equilibria_are_both_reported() -> None:
     transitions[0, DO, 1] = transitions[1, DO, 0] = 1  # WAIT ends it
     mdp = HazardousMDP(transitions, np.array([[-1.0, 0.0], [1.3, 1.4]]))
     found = sophisticated(mdp, quasi(beta, delta))
-    again = (-1 + delta * 1.3) / (1 - delta**2)  # the patient head's value of state 0 while it goes on
+    again = (-1 + delta * 1.3) / (1 - delta**2)  # the patient head's value of state 0 while the project continues
     assert found.actions.tolist() == [[DO, DO]]
     assert found.values == pytest.approx([-1 + beta * delta * (1.3 + delta * again), 1.3 + beta * delta * again])
     (stops,) = found.others
@@ -228,7 +228,7 @@ def test_all_behaviours_agree_under_an_exponential_discount(seed: int, gamma: fl
     np.testing.assert_allclose(acting_head_values(mdp, horizons, best.policy)[0], best.values, atol=1e-9)
 
 
-def test_where_no_state_recurs_the_equilibrium_is_found_backwards() -> None:
+def test_equilibrium_is_found_backwards_if_no_state_recurs() -> None:
     rng = np.random.default_rng(0)
     states = 30  # 3^30 policies
     transitions = np.zeros((states, 3, states))

@@ -16,7 +16,7 @@ from multihorizon.mdp import HazardousMDP, action_values, optimal_control, q_lea
 
 
 def random_mdp(seed: int, whole: bool) -> tuple[HazardousMDP, np.ndarray]:
-    """Three states, two actions, durations from 1 to 4 (or any from 0.2), survivals from 0.6."""
+    """Returns an MDP with whole durations from 1 to 4, or real ones from 0.2 to 4, and a random policy."""
     rng = np.random.default_rng(seed)
     transitions = rng.dirichlet(np.ones(3), size=(3, 2)) * 0.95
     durations = rng.integers(1, 5, size=(3, 2)) if whole else rng.uniform(0.2, 4, size=(3, 2))
@@ -26,7 +26,7 @@ def random_mdp(seed: int, whole: bool) -> tuple[HazardousMDP, np.ndarray]:
 
 
 def values_by_linear_system(mdp: HazardousMDP, policy: np.ndarray, gamma: float) -> np.ndarray:
-    """Q = R + γ^{dt} e^{-λ} P V, from the Bellman equation over pairs of state and action."""
+    """Solves the Bellman equation Q = R + γ^{dt} e^{-λ} P V over pairs of state and action."""
     assert mdp.durations is not None
     assert mdp.survivals is not None
     transitions = np.asarray(mdp.transitions) * (gamma**mdp.durations * mdp.survivals)[..., None]
@@ -72,7 +72,7 @@ def test_durations_and_survivals_of_one_change_nothing() -> None:
 
 
 def test_dangerous_shortcut_by_hand() -> None:
-    """Action 0 takes 4 time units and is safe; action 1 takes 1 and is survived with probability ½. Then 1 is paid."""
+    """Action 0 takes 4 time units and is safe; action 1 takes 1 and is survived with probability ½. The reward is 1."""
     transitions = np.zeros((2, 2, 2))
     transitions[0, :, 1] = 1
     rewards = np.array([[0.0, 0.0], [1.0, 1.0]])

@@ -150,7 +150,7 @@ def test_infinite_values_are_rejected(d: object) -> None:
         action_values(replace(mdp, discount=d), policy)
 
 
-def test_endless_tasks_have_values_where_an_exponential_bounds_them() -> None:
+def test_endless_tasks_have_values_if_an_exponential_bounds_the_discount() -> None:
     mdp, policy = endless()
     np.testing.assert_allclose(action_values(replace(mdp, discount=discount.exponential(0.9)), policy), 10)
     np.testing.assert_allclose(action_values(replace(mdp, hazard=Dirac(-np.log(0.9))), policy), 10)
@@ -221,7 +221,7 @@ def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
     with pytest.raises(ValueError, match="earns for ever"):  # the same for a row of transitions
         action_values(HazardousMDP(np.full((1, 1, 1), 1 - 1e-10), np.ones((1, 1))), np.ones((1, 1)))
     third = np.full((1, 3), 1 / 3)
-    fair = HazardousMDP(np.ones((1, 3, 1)), np.array([[0.1, 0.2, -0.3]]))  # expected: 2.8e-17 in floats
+    fair = HazardousMDP(np.ones((1, 3, 1)), np.array([[0.1, 0.2, -0.3]]))  # the expected reward is 2.8e-17 in floats
     np.testing.assert_allclose(action_values(fair, third), fair.rewards, atol=1e-15)
     ends = HazardousMDP(np.array([[[1.0], [0.0]]]), np.ones((1, 2)))
     rare = action_values(ends, np.array([[1 - 2.0**-40, 2.0**-40]]))
@@ -229,7 +229,7 @@ def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
 
 
 def test_one_state_by_hand() -> None:
-    """Pays 2 and continues with probability ½: Q = Σ 2 · 2^{-t} d(t)."""
+    """The state pays 2 and continues with probability ½: Q = Σ 2 · 2^{-t} d(t)."""
     mdp = HazardousMDP(np.array([[[0.5]]]), np.array([[2.0]]), Exponential(1.0), discount.quasi_hyperbolic(0.5, 0.8))
     expected = 2 + sum(2 * 0.5**t * 0.5 * 0.8**t / (1 + t) for t in range(1, 200))
     assert action_values(mdp, np.ones((1, 1)))[0, 0] == pytest.approx(expected, rel=1e-11)

@@ -1,4 +1,4 @@
-"""The published results that ship with the package, and Dopamine's curves in both of their formats."""
+"""The published results that ship with the package, and Dopamine's curves in both formats."""
 
 import csv
 import json

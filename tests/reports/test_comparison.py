@@ -1,4 +1,4 @@
-"""Comparisons and aggregates, by hand, from the paper's own table, and from made-up runs."""
+"""Checks comparisons and aggregates of hand-written scores, of the paper's table and of made-up runs."""
 
 from pathlib import Path
 

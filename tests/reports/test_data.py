@@ -56,7 +56,7 @@ def test_truncated_line_is_skipped_with_a_warning(tmp_path: Path) -> None:
 
 def test_evaluation_returns_take_precedence_and_a_step_is_four_frames(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", "rainbow", "atari/Pong", [[5.0]])
-    assert read(tmp_path).runs[0].scores.tolist() == [[5.0]]  # the returns of training were -1
+    assert read(tmp_path).runs[0].scores.tolist() == [[5.0]]  # the training returns were -1
     assert read(tmp_path).runs[0].frames.tolist() == [1_000_000]
     line = json.loads((folder / "metrics.jsonl").read_text())
     (folder / "metrics.jsonl").write_text(json.dumps(line | {"evaluation_returns": [None], "returns": [3.0]}))

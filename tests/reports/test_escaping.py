@@ -73,7 +73,7 @@ def test_formulas_become_text(start: str) -> None:
 
 @pytest.fixture(scope="module")
 def evil_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report whose title, agents and environments have names that try to break out."""
+    """A report whose title, agents and environments have names with markup, formulas and control characters."""
     folder = tmp_path_factory.mktemp("evil")
     runs = []
     for number, label in enumerate(EVIL):

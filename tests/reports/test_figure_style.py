@@ -1,4 +1,4 @@
-"""Agents keep their style, names are short where possible, and a figure always gives the same bytes."""
+"""Agents keep their style, names are short where possible, and drawing a figure again gives the same bytes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Figures of made-up runs show all seeds and leave the caller's settings alone."""
+"""Figures of made-up runs show all seeds and do not change the caller's settings."""
 
 import matplotlib
 from made_up_runs import REPORT_GAMES

@@ -9,7 +9,7 @@ from multihorizon.reports.statistics import IntervalEstimate
 
 
 def test_panels_have_room_for_every_bar() -> None:
-    """The panels share their axis: the first has the tall bars, and the last must not undo its limits."""
+    """The panels share their y-axis. The first panel has the tall bars, and the last one must not reset the limits."""
 
     def pair(name: str, *percents: float) -> Comparison:
         changes = [ScoreChange(f"atari/{i}", 100.0, 100.0 + percent) for i, percent in enumerate(percents)]
@@ -35,7 +35,7 @@ def test_long_titles_do_not_overlap() -> None:
     assert figure.axes[0].get_title() == f"{names[0]}\nover {names[1]}\nbetter in 2 of 2"
 
 
-def test_bars_of_one_environment_have_labels_that_can_be_read() -> None:
+def test_labels_for_one_environment_are_horizontal() -> None:
     pairs = [("rainbow", "hyper-rainbow-matched"), ("hyper-rainbow-too-afraid", "hyper-rainbow-matched")]
     change = [ScoreChange("foraging", 1.0, 1.2)]
     comparisons = [Comparison(a, b, Statistic.BEST, change, IntervalEstimate(1.0)) for a, b in pairs]

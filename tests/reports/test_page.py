@@ -117,7 +117,7 @@ def test_the_page_in_a_browser(written: Path, width: int, height: int, dark: boo
         clipped = "[...document.querySelectorAll('tbody th')].filter(h => h.scrollWidth > h.clientWidth).length"
         assert browser.run(clipped) == 0
         drawn = "document.querySelector('#figure-probability-of-improvement svg')"
-        assert browser.run(f"{drawn}.getBoundingClientRect().right") <= width  # all of it in sight
+        assert browser.run(f"{drawn}.getBoundingClientRect().right") <= width  # the whole figure is visible
         sizes = browser.run(
             "[...document.querySelectorAll('figure svg')].map(s => [s.getBBox().width, s.clientWidth, s.clientHeight])"
         )
@@ -140,6 +140,6 @@ def test_the_page_in_a_browser(written: Path, width: int, height: int, dark: boo
         assert [float(text.replace(",", "")) for text in sorted_by(1)] == falling[::-1]
         assert sorted_by(0) == sorted(REPORT_GAMES)
         hyper = 1 + 2 * REPORT_AGENTS.index("hyper-rainbow")
-        assert sorted_by(hyper)[-1] == sorted_by(hyper)[-1] == "–"  # what is missing stays last
+        assert sorted_by(hyper)[-1] == sorted_by(hyper)[-1] == "–"  # missing values stay last
         assert browser.errors == []
         assert browser.requests == [(written / "index.html").resolve().as_uri()]

@@ -1,4 +1,4 @@
-"""Runs may be compared where only agents, networks and seeds differ."""
+"""Runs may be compared if only their agents, networks and seeds differ."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def read(folder: Path) -> RunCollection:
     return read_runs(folder, pytest.fail)
 
 
-def test_agents_with_one_name_are_labelled_by_their_differences(tmp_path: Path) -> None:
+def test_agents_with_the_same_name_are_labelled_by_their_differences(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1]])
     write_run(tmp_path / "b", "rainbow", "foraging", [[1]], agent__n_steps=5)
     write_run(tmp_path / "c", "dqn", "foraging", [[1]])

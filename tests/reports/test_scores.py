@@ -21,7 +21,7 @@ def read(folder: Path) -> RunCollection:
 
 
 def test_both_statistics_by_hand(tmp_path: Path) -> None:
-    """Two seeds, seven iterations; one had no episode in the last."""
+    """Two seeds with seven iterations; the second seed has no episode in the last iteration."""
     curves = [[1, 9, 2, 2, 2, 2, 2], [0, 1, 3, 3, 3, 3, NAN]]
     write_run(tmp_path / "a", "rainbow", "minatar/breakout", curves)
     scores = score_runs(read(tmp_path))

@@ -31,7 +31,7 @@ def test_several_pairs_in_one_environment_share_a_figure(tmp_path: Path) -> None
     made = build_report(read_runs(tmp_path, pytest.fail))
     (drawn,) = made.sections[0].figures
     assert drawn.name == "improvement"
-    assert len(drawn.figure.axes[0].patches) == 1  # the other baseline earns 0
+    assert len(drawn.figure.axes[0].patches) == 1  # the other baseline scores 0, so there is no percentage
     assert any("from 0 to 3" in text.get_text() for text in drawn.figure.axes[0].texts)
 
 

@@ -1,4 +1,4 @@
-"""Statistics against answers known by hand, by a slow computation, from rliable, and by simulation."""
+"""Compares statistics with values computed by hand, slow twins, rliable and simulations."""
 
 from collections.abc import Callable
 
@@ -20,20 +20,20 @@ def test_measures_by_hand() -> None:
     # Means of the games: 0.9 and 3.
     assert median(TWO_GAMES) == pytest.approx(1.95)
     assert mean(TWO_GAMES) == pytest.approx(1.95)
-    # Short of 1: 1, 0.8, 0.6 and nothing; and never in the second.
+    # Gaps to 1 in the first game: 1, 0.8, 0.6 and 0. The second game has none.
     assert optimality_gap(TWO_GAMES) == pytest.approx((2.4 / 4 + 0) / 2)
     assert profile(TWO_GAMES, np.array([0.0, 1.0, 2.0, 7.0])).tolist() == [7 / 8, 4 / 8, 2 / 8, 0]
 
 
-def test_a_quarter_of_the_runs_is_rounded_down() -> None:
-    # Five runs: one goes at either end. The paper's 55 games: thirteen.
+def test_number_of_trimmed_runs_is_rounded_down() -> None:
+    # Of five runs, one is trimmed at each end; of the paper's 55 games, thirteen.
     assert iqm([np.array([9.0, 1.0, 2.0, 3.0, -50.0])]) == 2.0
     assert iqm([np.arange(55.0)]) == 27.0
     assert iqm([np.array([4.0])]) == 4.0
 
 
 def test_trimmed_mean_counts_edge_runs_in_part() -> None:
-    # A fifth of four runs at either end: of the first and last, a fifth is left.
+    # Trimming a fifth of four runs (0.8 of a run) at each end leaves a fifth of the first and last run.
     assert iqm([np.array([0.0, 1.0, 2.0, 10.0])], 0.2) == pytest.approx((0.2 * 0 + 1 + 2 + 0.2 * 10) / 2.4)
     assert statistics.trimmed_share([np.zeros(3), np.zeros(3)]) == 1 / 6
 
@@ -46,7 +46,7 @@ def test_probability_of_improvement_by_hand() -> None:
 
 
 def test_the_bootstrap_of_two_seeds_by_hand(rng: np.random.Generator) -> None:
-    """One game with the scores 0 and 1. Draws of one are 0 or 1; draws of two have means 0, ½, ½ and 1."""
+    """One game with the scores 0 and 1. Resamples of one seed are 0 or 1; resamples of two have means 0, ½, ½ and 1."""
     strata = [np.array([0.0, 1.0])]
     once = mean(statistics.resampled(strata, rng, 40_000))
     assert set(once.tolist()) == {0.0, 1.0}
@@ -57,7 +57,7 @@ def test_the_bootstrap_of_two_seeds_by_hand(rng: np.random.Generator) -> None:
 
 
 def test_resamples_of_one_fewer_have_the_variance_of_the_mean(rng: np.random.Generator) -> None:
-    scores = np.array([1.0, 4.0, 7.0])  # variance 9, of their mean 3
+    scores = np.array([1.0, 4.0, 7.0])  # their variance is 9, and that of their mean is 3
     assert np.var(mean(statistics.resampled([scores], rng, 200_000))) == pytest.approx(3.0, rel=0.02)
     assert np.var(mean(statistics.resampled([scores], rng, 200_000, fewer=0))) == pytest.approx(2.0, rel=0.02)
 
@@ -70,8 +70,8 @@ def test_intervals_are_equal_tailed() -> None:
 
 
 @given(st.lists(st.lists(st.floats(-5, 5), min_size=2, max_size=6), min_size=1, max_size=5), st.integers(0, 2**20))
-def test_resampled_statistics_are_those_of_each_sample(games: list[list[float]], seed: int) -> None:
-    """Twin: all replications at once are the same as one at a time. Law: seeds stay in their game."""
+def test_vectorised_statistics_match_those_of_each_resample(games: list[list[float]], seed: int) -> None:
+    """Twin: all replications at once give the same values as one at a time. Law: seeds stay in their game."""
     strata = [np.array(game) for game in games]
     drawn = statistics.resampled(strata, np.random.default_rng(seed), 7)
     for game, again in zip(strata, drawn, strict=True):
@@ -104,7 +104,10 @@ def test_laws_of_the_measures(games: list[list[float]]) -> None:
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("skewed", [False, True])
 def test_intervals_cover_the_truth_in_95_percent(seeds: int, skewed: bool) -> None:
-    """Games of different means; each trial sees a few seeds of each. The plain bootstrap covers 88% with three."""
+    """The games have different means, and each trial draws a few seeds of each game.
+
+    With three seeds, the plain bootstrap covers the truth in only 88% of trials.
+    """
     rng = np.random.default_rng(seeds)
     centres = np.linspace(0, 3, 26)
 
@@ -122,8 +125,8 @@ def test_intervals_cover_the_truth_in_95_percent(seeds: int, skewed: bool) -> No
     assert 0.93 <= covered / trials <= 0.97
 
 
-# Printed by benchmarks/rliable_agreement.py with rliable 1.2.0 in an environment of its own: the value, and the plain
-# bootstrap's interval from 20,000 replications (2,000 for the probability of improvement).
+# Printed by benchmarks/rliable_agreement.py with rliable 1.2.0 in a separate virtual environment: the value, and the
+# plain bootstrap's interval from 20,000 replications (2,000 for the probability of improvement).
 RLIABLE = {
     "median": (1.199310, 1.050, 1.377),
     "IQM": (1.172927, 1.054, 1.289),

@@ -1,4 +1,4 @@
-"""Every figure of the theory can be drawn, says what it shows, and leaves the caller's settings alone."""
+"""Every theoretical figure can be drawn, is labelled, and does not change the caller's settings."""
 
 from pathlib import Path
 

@@ -13,7 +13,7 @@ from multihorizon.reports.video import GAME, HEIGHT, PANEL, _write_mp4, write_vi
 from multihorizon.runs.watching import EpisodeRecord
 
 
-def test_what_comes_is_not_shown_before_it_does(tmp_path: Path) -> None:
+def test_video_does_not_show_future_steps(tmp_path: Path) -> None:
     rng, steps = np.random.default_rng(0), 20
     pictures = [np.zeros((8, 8, 3), np.uint8)] * (steps + 1)
     values, actions = rng.normal(size=(steps, 3, 2)), np.zeros(steps, int)
@@ -24,11 +24,11 @@ def test_what_comes_is_not_shown_before_it_does(tmp_path: Path) -> None:
         dark = [
             int(np.sum(np.asarray(one.convert("L"))[:HEIGHT, GAME:] < 200)) for one in ImageSequence.Iterator(video)
         ]
-    assert len(dark) == steps  # of two pictures that are the same a GIF holds one
+    assert len(dark) == steps  # a GIF stores two equal pictures once
     assert dark[0] + 2_000 < dark[steps // 2] < dark[-1] - 2_000
 
 
-def test_ffmpegs_failure_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ffmpeg_failure_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import imageio_ffmpeg
 
     def broken(*given: Any, **named: Any) -> Iterator[None]:
@@ -59,7 +59,7 @@ def test_a_panel_shows_when_reward_is_expected() -> None:
     np.testing.assert_array_equal(panel.drawn(2), panel.empty)
 
 
-def test_negative_rewards_hang_below_zero() -> None:
+def test_negative_rewards_are_drawn_below_zero() -> None:
     gammas = np.array([0.3, 0.7, 0.9, 0.97, 0.99])
     panel = make_panel(-2 * gammas[None] ** 5, gammas, 720, 200)
     assert panel is not None

@@ -154,7 +154,7 @@ SETTINGS = [
 
 
 def random_line(rng: random.Random, folder: Path) -> list[str]:
-    """Returns a command with random options, some of whose values are sensible."""
+    """Returns a command with random options, some of which have valid values."""
     commands = _subparsers()
     command = rng.choice([*commands, rng.choice(TEXTS)]) if rng.random() < 0.1 else rng.choice(list(commands))
     words = [command]
@@ -200,7 +200,7 @@ def _value(rng: random.Random, action: argparse.Action, folder: Path) -> str:
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)  # as Ctrl-C does, so that the program's own handler gets it
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -221,7 +221,7 @@ def failure(words: Sequence[str], seconds: float = 5.0) -> str | None:
         return None  # the time was up before the program handled signals
     except SystemExit as ended:  # argparse's --help and --version
         status = ended.code if isinstance(ended.code, int) else 1
-    except Exception:  # noqa: BLE001 - that is what is looked for
+    except Exception:  # noqa: BLE001 - any exception is a failure
         return traceback.format_exc()
     err.seek(0)
     said = err.read()
@@ -233,7 +233,7 @@ def failure(words: Sequence[str], seconds: float = 5.0) -> str | None:
 
 
 def prepare(folder: Path) -> None:
-    """Fills a folder with what the command lines name."""
+    """Creates the files and folders that the command lines name."""
     (folder / "empty").mkdir(parents=True, exist_ok=True)
     (folder / "run").mkdir(exist_ok=True)
     (folder / "run/config.json").write_text('{"type": "Configuration"}')

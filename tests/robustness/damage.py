@@ -47,7 +47,7 @@ EDITED = ", and no checksum"
 
 
 def damage_file(path: Path, rng: random.Random) -> str:
-    """Damages one file at random; returns how."""
+    """Damages one file at random and returns a description of the damage."""
     kinds: list[Damage] = [_flip, _flip, _flip, _cut, _empty, _zeros, _noise, _remove, _make_folder, _swap]
     if path.suffix in (".json", ".jsonl"):
         kinds += [_change_value] * 6 + [_nest, _change_lines]
@@ -115,7 +115,7 @@ def _change_lines(path: Path, rng: random.Random) -> None:
 
 
 def _change_value(path: Path, rng: random.Random) -> str:
-    """Replaces one value of a JSON file. In one of two cases its checksum is removed, as for an edit by the user."""
+    """Replaces one value of a JSON file. In half of the cases it removes the checksum, as a user's edit would."""
     lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
     which = rng.randrange(len(lines))
     try:
@@ -132,23 +132,23 @@ def _change_value(path: Path, rng: random.Random) -> str:
 
     collect(content)
     holder, key = rng.choice(places)
-    holder[key] = rng.choice(VALUES)
+    holder[key] = value = rng.choice(VALUES)
     if rng.random() < 0.5:
         content.pop("checksum", None)
     lines[which] = json.dumps(content, indent=2 if path.suffix == ".json" else None)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogatepass")
-    return f"{key} = {str(holder[key])[:40]}{'' if 'checksum' in content else EDITED}"
+    return f"{key} = {str(value)[:40]}{'' if 'checksum' in content else EDITED}"
 
 
 def run_quietly(words: Sequence[str]) -> tuple[int | None, str]:
-    """Runs a command in this process; returns its status, None where it raised, and what it wrote to stderr."""
+    """Runs a command in this process; returns its status and stderr, or None and the traceback."""
     out, err = (
         io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace", write_through=True) for _ in range(2)
     )
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             status = main(list(words))
-    except Exception:  # noqa: BLE001 - a traceback is what is looked for
+    except Exception:  # noqa: BLE001 - any exception is a failure
         return None, traceback.format_exc()
     err.seek(0)
     return status, err.read()

@@ -29,7 +29,7 @@ main()
 
 
 def kill_once(folder: Path, cache: Path, rng: random.Random, longest: float) -> str | None:
-    """Starts or resumes a run and kills it, at a random moment or before a file operation; returns what went wrong."""
+    """Starts or resumes a run, kills it at a random moment or before a file operation, and returns what went wrong."""
     words = continue_words(folder)
     at_operation = rng.random() < 0.5
     command = program(words)
@@ -51,7 +51,7 @@ def kill_once(folder: Path, cache: Path, rng: random.Random, longest: float) -> 
 
 
 def finish(folder: Path, cache: Path) -> str | None:
-    """Resumes a disturbed run until it is finished; returns what went wrong."""
+    """Resumes a disturbed run until it is finished, and returns what went wrong."""
     if (folder / "weights.npz").exists():
         return None
     done = subprocess.run(
@@ -67,14 +67,14 @@ def compare(whole: Path, folder: Path) -> str | None:
 
 
 def signal_once(folder: Path, cache: Path, rng: random.Random, longest: float) -> str | None:
-    """Starts or resumes a run and sends one, two or five signals of one kind; returns what went wrong."""
+    """Starts or resumes a run, sends one, two or five signals of one kind, and returns what went wrong."""
     number = rng.choice(list(SIGNALS))
     count = rng.choice([1, 1, 1, 2, 5])
     words = continue_words(folder)
     process = subprocess.Popen(
         program(words), env=environment(cache), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(rng.uniform(0.1, longest))  # until 0.1 s Python itself is still starting
+    time.sleep(rng.uniform(0.1, longest))  # during the first 0.1 s, Python itself is still starting
     for _ in range(count):
         if process.poll() is None:
             process.send_signal(number)

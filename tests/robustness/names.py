@@ -64,7 +64,7 @@ NAMES = [
 
 
 def try_name(finished: Path, place: Path, rng: random.Random) -> tuple[str, str | None]:
-    """Reports on a run whose agent, environment and folder have hostile names; returns them, and what went wrong."""
+    """Reports on a run whose agent, environment and folder have hostile names. Returns the names and any problem."""
     agent, environment, label = (rng.choice(NAMES) for _ in range(3))
     folder = place / "named" / _as_folder(rng.choice(NAMES))
     shutil.rmtree(place / "named", ignore_errors=True)
@@ -114,6 +114,6 @@ def try_name(finished: Path, place: Path, rng: random.Random) -> tuple[str, str 
 
 
 def _as_folder(name: str) -> str:
-    """Returns a name as a file system takes it."""
+    """Converts a name to one that the file system allows."""
     kept = name.replace("/", "_").replace("\x00", "_")
     return "dots" if kept in (".", "..") else kept

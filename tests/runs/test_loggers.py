@@ -67,7 +67,7 @@ def test_wandb_logs_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("WANDB_SILENT", "true")
     train(tmp_path / "run", [mh.loggers.WandB("test", mode="offline")])
     (written,) = (tmp_path / "run/wandb").glob("offline-run-*/run-*.wandb")
-    deadline = time.monotonic() + 60  # another process writes it
+    deadline = time.monotonic() + 60  # another process writes the file
     while b"return/training/seed-0" not in written.read_bytes():
         assert time.monotonic() < deadline
         time.sleep(0.1)

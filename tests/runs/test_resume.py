@@ -91,9 +91,9 @@ def test_resumed_run_equals_uninterrupted_run(tmp_path: Path) -> None:
     run(tmp_path / "whole")
     run(tmp_path / "stopped", stop_after=1)
     assert [path.name[:16] for path in (tmp_path / "stopped/checkpoints").iterdir()] == ["iteration-000001"]
-    assert len(lines(tmp_path / "stopped")) == 2  # one more than the checkpoint has behind it
+    assert len(lines(tmp_path / "stopped")) == 2  # one more than the checkpoint covers
     with (tmp_path / "stopped/metrics.jsonl").open("ab") as file:
-        file.write(b'123\n{}\n\xff\xfe\n{"iteration": 1, "st')  # whatever a crash may leave
+        file.write(b'123\n{}\n\xff\xfe\n{"iteration": 1, "st')  # what a crash may leave
     run(tmp_path / "stopped")
     whole, stopped = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
     for name, value in whole.items():
@@ -111,7 +111,7 @@ def test_resumed_run_equals_uninterrupted_run(tmp_path: Path) -> None:
 
 
 def test_interrupt_reports_where_to_resume(tmp_path: Path) -> None:
-    for minutes in (0.0, 10.0):  # an interrupt writes a checkpoint, whenever the last one was
+    for minutes in (0.0, 10.0):  # an interrupt writes a checkpoint, however recent the last one is
         folder = tmp_path / f"a run {minutes:g}"
         with pytest.raises(KeyboardInterrupt, match=r"resume '.*/a run \d+' continues after iteration 2$"):
             run(folder, stop_after=1, by=KeyboardInterrupt, checkpoint_minutes=minutes)
@@ -127,7 +127,7 @@ def test_interrupt_within_iteration_loses_only_that_iteration(tmp_path: Path, ma
     def interrupted(training: Any, iteration: int, *given: Any) -> Any:
         if iteration == 1 and not done:
             done.append(iteration)
-            jax.block_until_ready(iterate(training, iteration, *given))  # it gives up the state that it was handed
+            jax.block_until_ready(iterate(training, iteration, *given))  # donates the given state
             raise KeyboardInterrupt
         return iterate(training, iteration, *given)
 
@@ -141,7 +141,7 @@ def test_interrupt_within_iteration_loses_only_that_iteration(tmp_path: Path, ma
 
 
 def test_interrupt_keeps_checkpoint_with_replay(tmp_path: Path) -> None:
-    """Resuming gives the same weights as no interrupt, which a later checkpoint without its replay buffer would not."""
+    """The resumed run equals an uninterrupted one. A later checkpoint without its replay buffer would change it."""
     run(tmp_path / "whole")
     trainer, configuration = configured()
     iterate = trainer.iterate
@@ -189,7 +189,7 @@ def test_tensorboard_events_of_resumed_run(tmp_path: Path) -> None:
     from tensorboardX.proto.event_pb2 import Event, SessionLog
 
     run(tmp_path, stop_after=1)
-    time.sleep(1.1)  # files are named by the second
+    time.sleep(1.1)  # file names contain the time in seconds
     run(tmp_path)
     read = []
     for path in sorted((tmp_path / "events").iterdir()):
@@ -225,7 +225,7 @@ def test_checkpoints_wait_until_no_episode_is_open(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("minutes", "expected"), [(10.0, 5), (0.0, 1)])
 def test_checkpoint_after_every_iteration_needs_whole_iterations(minutes: float, expected: int) -> None:
-    """Otherwise a checkpoint needs as many iterations as give four environments time for CartPole's 500 steps each."""
+    """Otherwise a checkpoint needs 5 iterations: in 2,000 steps, four environments can finish CartPole's 500 steps."""
     chosen = world("gym/CartPole-v1")
     configuration = configured_for(
         chosen, chosen.adapt(preset("dqn")), steps=4_000, training_steps=400, checkpoint_minutes=minutes
@@ -242,7 +242,7 @@ def test_checkpoint_without_replay_refills_it_after_resuming(tmp_path: Path) -> 
     assert saved.stat().st_size < 0.8 * full.stat().st_size
     run(tmp_path / "lean", checkpoint_replay=False)
     told = lines(tmp_path / "lean")
-    assert [line["updates"] for line in told] == [20, 20, 50]  # warmed up again after going on, then as ever
+    assert [line["updates"] for line in told] == [20, 20, 50]  # the second, after resuming, warms up again
 
 
 def test_full_disk_stops_training_and_keeps_last_checkpoint(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_return_distribution(policy: mh.Policy) -> None:
     np.testing.assert_allclose(policy.atoms, np.linspace(-4, 4, 41), atol=1e-6)
     np.testing.assert_allclose(probabilities.sum(axis=-1), 1, atol=1e-5)
     np.testing.assert_allclose(probabilities @ policy.atoms, policy.q_values(batch), atol=1e-5)
-    # One step before the gamble pays, γ has no part in it: two atoms, 3 and -0.5, with equal chances.
+    # In the step in which the gamble pays, γ has no effect: two atoms, 3 and -0.5, have equal chances.
     before = policy.return_distribution(batch[-1])[:, SURE]
     for prize in (3.0, -0.5):
         at = np.abs(policy.atoms - prize) < 0.21
@@ -140,7 +140,7 @@ def test_invalid_risk_is_rejected(policy: mh.Policy) -> None:
 
 
 def test_expected_rewards_are_at_the_right_time(policy: mh.Policy) -> None:
-    """The prize comes DELAY steps after the first one, and is worth 1.25 on average."""
+    """The prize comes DELAY steps after the first step, and is worth 1.25 on average."""
     timeline = policy.expected_rewards(START, t_max=30)
     mean_time = timeline.rewards @ ((timeline.starts + timeline.ends - 1) / 2) / timeline.rewards.sum()
     assert mean_time == pytest.approx(DELAY, rel=0.35)

@@ -33,13 +33,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", ["evaluate", "resume", "watch", "report"])
 def test_no_command_imports_module_named_in_folder(run: Path, command: str) -> None:
-    """The folder is on Python's path, where `python -m` and `PYTHONPATH=.` put it."""
+    """The module's folder is on Python's path, as it is with `python -m` or `PYTHONPATH=.`."""
     words = [sys.executable, "-m", "multihorizon", command, "run", *(["--steps", "800"] if command == "resume" else [])]
     environment = os.environ | {"PYTHONPATH": f"{run.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(words, cwd=run.parent, env=environment, capture_output=True, text=True, check=False)
     assert not (run.parent / "canary-ran").exists()
     assert "Traceback" not in done.stderr
-    if command != "report":  # which needs no environment
+    if command != "report":  # report needs no environment
         assert done.returncode == 2
         assert "would import the Python module canary" in done.stderr
         assert "--trust" in done.stderr

@@ -1,4 +1,4 @@
-"""Environments whose every frame says where it is from, so that anything out of place shows, and their trainers."""
+"""Environments whose frames state where they come from, so that tests detect misplaced ones, and trainers for them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,8 @@ ACTIONS = 3
 class Scripted:
     """Environments whose frames are [environment's seed mod 251, episode mod 251, time, 1].
 
-    Episodes last 3 to 12 steps. How they end, and the reward of a step, follow from the seed; action a adds a.
+    Episodes last 3 to 12 steps. Even ones terminate and odd ones are truncated. The seed determines lengths and
+    rewards; action a adds a to the reward.
     """
 
     frame_shape, frame_dtype, stack, actions = (4,), "uint8", 2, ACTIONS
@@ -68,7 +69,7 @@ TORSO = MlpTorso((16,))
 
 
 class Long(Scripted):
-    """An environment whose episodes might last as long as this, as far as is known."""
+    """Declares a longer maximum length of episodes."""
 
     most_steps = 250
 
@@ -79,7 +80,7 @@ def small(name: str = "dqn", **settings: Any) -> AgentConfig:
 
 
 def small_groups(num_envs: int) -> int:
-    """One, two or four of them."""
+    """Returns one, two or four groups."""
     return 1 if num_envs % 2 else 2 if num_envs % 8 else 4
 
 

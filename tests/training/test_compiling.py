@@ -1,4 +1,4 @@
-"""Several updates in one program."""
+"""Tests compiler options, and several updates in one program."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from multihorizon.training import compiling
 from multihorizon.training.compiling import IN_ONE_GRAPH, call, compiled, updates
 
 
-def test_options_that_xla_does_not_know_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_xla_options_give_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(compiling.OPTIONS, "cpu", {"xla_cpu_no_such_option": True})
     compiling._options.cache_clear()
     try:
@@ -21,7 +21,7 @@ def test_options_that_xla_does_not_know_are_warned_of(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("count", [1, 2, 7, 10, 40])
 @pytest.mark.parametrize("most", [1, 5])
-def test_updates_go_on_from_one_another_with_several_in_a_graph(
+def test_updates_with_several_in_a_graph_equal_single_updates(
     count: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def one(held: jax.Array, given: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -40,7 +40,7 @@ def test_updates_go_on_from_one_another_with_several_in_a_graph(
     assert f"unroll={max(1, min(most, count // 2))}" in text
 
 
-def test_what_is_compiled_may_be_called_inside_another_program() -> None:
+def test_compiled_functions_can_be_called_inside_another_program() -> None:
     program = compiled(lambda x: {"twice": 2 * x})
     assert call(program, 3)["twice"] == 6
     assert jax.jit(lambda x: call(program, x)["twice"] + 1)(3) == 7

@@ -1,4 +1,4 @@
-"""Agents of each rule act by it everywhere: in training, in evaluation on the device and the host, and as policies."""
+"""Agents act by their rule everywhere: in training, in evaluation on the device and the host, and as policies."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +61,7 @@ def identity(key: Any, shape: Any) -> eqx.Module:
 
 
 def exact_policy(dilemma: Dilemma, rule: mh.Consistency) -> Policy:
-    """A policy whose heads have the exact values of its rule."""
+    """Returns a policy whose heads have the exact values of the rule."""
     values = exact(dilemma, rule).values
     heads, states, actions = values.shape
     agent = agent_for(rule)
@@ -104,7 +104,7 @@ def test_all_ways_to_evaluate_agree_with_the_exact_solution(name: str, rule: mh.
         assert int(episodes.ended[0]) >= 2
 
 
-def test_a_policy_acts_by_the_time_that_has_elapsed() -> None:
+def test_policy_acts_by_the_elapsed_time() -> None:
     precommitted, naive = (exact_policy(TEMPTATION, rule) for rule in (PRECOMMITTED, NAIVE))
     tempted = np.eye(len(TEMPTATION.moves))[4]
     assert [precommitted.act(tempted, elapsed=t) for t in (0, 4)] == [0, 1]
@@ -116,14 +116,14 @@ def test_a_policy_acts_by_the_time_that_has_elapsed() -> None:
 
 
 @pytest.mark.parametrize(("elapsed", "words"), [(-1, "0 or more"), (np.nan, "0 or more"), ([1, 2], r"got \[2\]")])
-def test_a_time_that_makes_no_sense_is_refused(elapsed: Any, words: str) -> None:
+def test_invalid_elapsed_time_is_rejected(elapsed: Any, words: str) -> None:
     policy = exact_policy(TEMPTATION, PRECOMMITTED)
     with pytest.raises(mh.InputError, match=words):
         policy.act(np.zeros((3, len(TEMPTATION.moves))), elapsed=elapsed)
 
 
 @pytest.mark.parametrize("rule", list(mh.Consistency))
-def test_saving_keeps_the_choice(rule: mh.Consistency, tmp_path: Path) -> None:
+def test_saving_keeps_the_consistency_rule(rule: mh.Consistency, tmp_path: Path) -> None:
     policy = exact_policy(TEMPTATION, rule)
     loaded = mh.load(policy.save(tmp_path / "policy"), network=identity)
     assert loaded.agent.consistency is rule
@@ -131,14 +131,14 @@ def test_saving_keeps_the_choice(rule: mh.Consistency, tmp_path: Path) -> None:
     assert mh.evaluate(loaded, episodes=1, epsilon=0.0).mean == pytest.approx(exact(TEMPTATION, rule).undiscounted)
 
 
-def test_configurations_from_before_the_choice_are_naive() -> None:
+def test_configurations_without_a_consistency_rule_are_naive() -> None:
     stored = plain(mh.agent("hyper-dqn", bootstrap="acting"))
     del stored["consistency"]
     assert restored(stored).consistency is NAIVE
     assert restored(stored).bootstrap is mh.Bootstrap.ACTING
 
 
-def test_an_episode_is_shown_with_the_weights_of_each_step() -> None:
+def test_recorded_episode_has_the_weights_of_each_step() -> None:
     episode = record_episode(exact_policy(TEMPTATION, PRECOMMITTED), world("dilemma/temptation"), 0, 60)
     ratios = episode.acting_weights / HORIZONS.weights
     expected = (HORIZONS.gammas / HORIZONS.gammas.max()) ** np.arange(9)[:, None]
@@ -183,7 +183,7 @@ def test_agents_learn_the_values_and_choices_of_their_rule(dilemma: Dilemma, rul
     assert error_on_path(found, truth) < 0.05
 
 
-def test_the_rules_part_only_where_they_should() -> None:
+def test_rules_differ_in_every_dilemma_except_the_control() -> None:
     kinds: dict[str, Callable[[], int]] = {
         name: lambda d=dilemma: len({exact(d, rule).earned for rule in mh.Consistency})
         for name, dilemma in DILEMMAS.items()

@@ -1,4 +1,4 @@
-"""Training on the device: seeds, streams, pace, and what stops it."""
+"""Tests training on the device: seeds, streams, the pace of updates, and errors that stop training."""
 
 from dataclasses import replace
 from functools import partial
@@ -51,12 +51,12 @@ def test_seeds_side_by_side_equal_single_runs() -> None:
         both = zip(jax.tree.leaves(together.learner.parameters), jax.tree.leaves(alone.learner.parameters), strict=True)
         apart.append(max(np.abs(a[s] - b[0]).max() for a, b in both))
         np.testing.assert_array_equal(together.replay.actions[s, :400], alone.replay.actions[0, :400])
-    # Rounding tips a draw in one seed of six, and then they differ by thousandths; those of another seed by tenths.
+    # In one seed of six, rounding changes a draw, and weights differ by thousandths. Different seeds differ by tenths.
     assert sorted(apart)[1] < 2e-4
     assert max(apart) < 1e-2
 
 
-def test_each_seed_is_its_own_from_the_first_step() -> None:
+def test_seeds_differ_from_the_first_step() -> None:
     training = trainer_of(small("rainbow"), seeds=3).init(0)
     weights = np.asarray(training.learner.parameters["heads.weight"])
     keys = np.asarray(jax.random.key_data(training.keys.acting))
@@ -65,8 +65,8 @@ def test_each_seed_is_its_own_from_the_first_step() -> None:
         assert not np.array_equal(keys[a], keys[b])
 
 
-def test_streams_store_episodes_whole() -> None:
-    """What the loop wrote, read as a list: a truncated episode has a final row, and none leaks into the next."""
+def test_streams_store_whole_episodes() -> None:
+    """A truncated episode has a final row, and no episode leaks into the next."""
     trainer = trainer_of(small("dqn", warm_up_steps=1_600), environments=3, steps=1_600)
     training, _ = after(trainer, 0)
     replay = jax.tree.map(lambda x: np.asarray(x[0]), training.replay)
@@ -77,9 +77,8 @@ def test_streams_store_episodes_whole() -> None:
         places = replay.frames[at].reshape(len(at), -1).argmax(axis=1)
         assert ages[0] == 0
         for t in range(1, len(at)):
-            assert (ages[t] == 0) == (
-                ends[t - 1] in (FINAL, TERMINATED)
-            )  # an episode begins after these, and only there
+            # An episode begins after these rows and nowhere else.
+            assert (ages[t] == 0) == (ends[t - 1] in (FINAL, TERMINATED))
             assert (ends[t] == FINAL) == (ends[t - 1] == TRUNCATED)
             if ages[t] == 0:
                 assert places[t] == 1  # the start
@@ -92,8 +91,8 @@ def test_streams_store_episodes_whole() -> None:
     assert {TERMINATED, TRUNCATED, FINAL} <= kinds
 
 
-@pytest.mark.parametrize("environments", [1, 6, 8])  # several rows an update, both, several updates a row
-def test_one_update_for_every_four_steps_whatever_the_environments(environments: int) -> None:
+@pytest.mark.parametrize("environments", [1, 6, 8])  # several rows per update, both, several updates per row
+def test_one_update_per_four_steps_for_any_number_of_environments(environments: int) -> None:
     trainer = trainer_of(small("dqn", warm_up_steps=240), environments=environments, steps=240 + 24 * 4 * environments)
     training, outcome = after(trainer, 0)
     ends = np.asarray(training.replay.ends[0])
@@ -103,8 +102,8 @@ def test_one_update_for_every_four_steps_whatever_the_environments(environments:
     assert outcome.updates * 4 == steps - 240
 
 
-def test_pieces_of_an_iteration_change_nothing() -> None:
-    """Reports come every second or so, but what is computed does not depend on the clock."""
+def test_splitting_training_into_pieces_changes_nothing() -> None:
+    """The clock determines how many steps run between two reports. This must not change the results."""
     agent = small("dqn")
     whole, _ = after(trainer_of(agent, steps=800), 0)
     parts = trainer_of(agent, steps=400, iterations=2)
@@ -115,7 +114,7 @@ def test_pieces_of_an_iteration_change_nothing() -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_rewards_are_clipped_in_training_alone() -> None:
+def test_rewards_are_clipped_only_in_training() -> None:
     trainer = trainer_of(small("dqn", clip_rewards=True, warm_up_steps=800), steps=800)
     training, outcome = after(trainer, 0)
     assert float(training.replay.rewards.max()) == 1.0
@@ -136,17 +135,17 @@ def test_episodes_are_played_with_frozen_weights() -> None:
     np.testing.assert_array_equal(played.ended, 1)
     assert set(np.asarray(played.returns).tolist()) <= {0.0, 1.0, 9.0}
     assert int(played.lengths.max()) <= 12
-    longer = play(5, 100, 1.0, 400)  # until 400 steps are played, and then to the end
+    longer = play(5, 100, 1.0, 400)  # plays 400 steps, then finishes the current episodes
     assert 400 <= int(longer.lengths.sum()) < 400 + 5 * 12
     cut = play(50, 3, 1.0)
     assert int(cut.lengths.max()) == 3
     state, iteration = trainer.init(3), Iteration(0, 3, 0, 0, 400, True)
     evaluator = DeviceEvaluator(trainer.learner, FIELD.environment(), 10)
     evaluated = evaluator.evaluate(state.learner.parameters, state.keys.evaluation, iteration, 1, lambda progress: None)
-    np.testing.assert_array_equal(evaluated.ended, [10])  # one in each environment, of which there are ten
+    np.testing.assert_array_equal(evaluated.ended, [10])  # one episode in each of the ten environments
 
 
-def test_memory_is_said_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_reported_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = trainer_of(small("multi-rainbow"))
     replay, whole = memory.needed_bytes(trainer)
     assert replay == trainer.shape.bytes
@@ -157,7 +156,7 @@ def test_memory_is_said_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         memory.check(trainer)
 
 
-def test_bad_input_is_said_in_words() -> None:
+def test_invalid_input_is_rejected_with_a_message() -> None:
     with pytest.raises(ValueError, match=r"warm_up_steps must be at least .*, to fill a batch"):
         trainer_of(small("dqn", warm_up_steps=10))
     with pytest.raises(ValueError, match="the number of seeds"):

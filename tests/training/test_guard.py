@@ -32,7 +32,7 @@ class FakeLearner(NamedTuple):
 
 
 class FakeTraining(NamedTuple):
-    """What a guard reads of a training state with one seed."""
+    """The parts of a training state that a guard reads, with one seed."""
 
     tally: Tally
     learner: FakeLearner
@@ -40,7 +40,7 @@ class FakeTraining(NamedTuple):
 
 
 def state(updates: int, loss: float, parameter: float = 1.0, reward: float = 1.0, opening: float = 1.0) -> FakeTraining:
-    """After so many updates of one head, each with this loss."""
+    """Returns the state after `updates` updates of one head, each with this loss."""
     zero, sums = jnp.zeros(1, jnp.int32), jnp.full((1, 1), loss * updates)
     tally = Tally(zero + 500, zero + updates, sums, jnp.zeros((1, 1)), jnp.full((1, 1), opening), zero - 1)
     return FakeTraining(tally, FakeLearner({"w": jnp.full(1, parameter)}), FakeReplay(jnp.full((1, 4), reward)))
@@ -53,7 +53,7 @@ def guard(agent: str) -> Guard:
 
 
 def timed_state(updates: int, loss: float, **timing: list[float]) -> FakeTraining:
-    """The same with durations or survivals of four rows, the last of which is not written yet."""
+    """Returns a state with durations or survivals of four rows, the last of which is not written yet."""
     rows = Timing(**{name: jnp.array([values]) for name, values in timing.items()})
     return state(updates, loss)._replace(replay=FakeReplay(jnp.ones((1, 4)), rows, jnp.full((1, 1), 3)))
 
@@ -70,7 +70,7 @@ def timed_state(updates: int, loss: float, **timing: list[float]) -> FakeTrainin
         ({"survival": [0.5, np.nan, 0.5, 1.0]}, "gave a survival of nan"),
     ],
 )
-def test_timing_that_no_step_can_have_stops_training(timing: dict[str, list[float]], problem: str) -> None:
+def test_invalid_timing_stops_training(timing: dict[str, list[float]], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         guard("dqn").check(timed_state(0, 0.0, **timing))
 
@@ -87,7 +87,7 @@ def test_returns_are_larger_where_steps_are_short() -> None:
 
 
 def test_a_categorical_loss_of_38_stops_training_with_the_last_good_weights() -> None:
-    """Log 51 = 3.93 is an untrained network's; 38 was the first sign of a divergence that was infinite much later."""
+    """An untrained network's loss is log 51 = 3.93. In one run, 38 was the first sign of divergence, long before ∞."""
     watch = guard("rainbow")
     watch.check(state(1_000, 3.9))
     after = state(2_000, (3.9 + 38.0) / 2, parameter=2.0)  # the mean of the second thousand is 38
@@ -109,7 +109,7 @@ def test_few_updates_are_not_judged() -> None:
     guard("rainbow").check(state(LEAST_UPDATES - 1, 1e6))
 
 
-def test_a_huber_loss_is_held_to_the_largest_return_that_rewards_allow() -> None:
+def test_a_huber_loss_is_compared_with_the_largest_return_that_rewards_allow() -> None:
     """Rewards of 1 and γ = 0.99 allow returns of 100."""
     watch = guard("dqn")
     watch.check(state(200, 0.01))
@@ -129,7 +129,7 @@ def test_zero_rewards_and_an_undiscounted_head_raise_no_alarm() -> None:
     undiscounted.check(state(200, 2.0, reward=0.0))
 
 
-def test_a_reward_beyond_the_support_is_warned_of_once() -> None:
+def test_a_reward_beyond_the_support_gives_one_warning() -> None:
     watch, heard = guard("rainbow"), []
     watch.warn = heard.append
     for updates in (200, 400):
@@ -138,8 +138,8 @@ def test_a_reward_beyond_the_support_is_warned_of_once() -> None:
     assert "a reward of 900 lies beyond the support of the categorical loss, ±10" in said
 
 
-def test_a_network_whose_loss_began_large_is_held_to_that() -> None:
-    """Observations that are not scaled make large losses at first."""
+def test_a_network_with_a_large_initial_loss_is_compared_with_it() -> None:
+    """Unscaled observations cause large losses at first."""
     watch = guard("rainbow")
     watch.check(state(200, 50.0, opening=60.0))
     watch.check(state(400, 45.0, opening=1.0))
@@ -158,8 +158,8 @@ def test_a_loss_that_is_not_finite_stops_training() -> None:
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 
 
-def test_weights_that_an_iterations_last_update_spoils_are_not_handed_on() -> None:
-    """Its loss was finite still."""
+def test_weights_that_are_not_finite_after_the_last_update_are_not_returned() -> None:
+    """The loss of that update is still finite."""
     trainer = trainer_of(small(), steps=124)
     programs = trainer.collector.programs
     learn = programs.learn_one

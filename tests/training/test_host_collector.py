@@ -1,4 +1,4 @@
-"""Training in environments on the host: what is stored, when updates come, seeds side by side."""
+"""Tests training in environments on the host: what is stored, when updates are made, and seeds side by side."""
 
 from collections import Counter
 from dataclasses import replace
@@ -60,8 +60,8 @@ def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> No
     assert cut_off == environments
 
 
-def test_an_iteration_is_as_long_whatever_the_groups() -> None:
-    """Whole rounds of all environments, in which every group has as many turns."""
+def test_groups_do_not_change_the_length_of_an_iteration() -> None:
+    """An iteration has whole rounds of all environments, in which every group has the same number of turns."""
     for groups in (1, 2, 3, 4):
         collector = host_collector(small(), 12, steps=5, iterations=3, groups=lambda _, n=groups: n)
         trainer = trainers.Trainer(collector, Schedule(3, 5, 0))
@@ -73,7 +73,7 @@ def test_an_iteration_is_as_long_whatever_the_groups() -> None:
 
 
 def test_an_iteration_after_an_interrupt_starts_new_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environments of the one that was interrupted have moved on, and cannot go back."""
+    """The environments of the interrupted iteration have moved on, and their state cannot be restored."""
     monkeypatch.setattr(trainers, "SECONDS_BETWEEN_REPORTS", 0.0)
     trainer = trainer_of(small(), environments=8, steps=80, iterations=4, make=Long)
     training, _ = after(trainer)
@@ -96,14 +96,14 @@ def interrupt(progress: Progress) -> None:
     raise KeyboardInterrupt
 
 
-def test_groups_are_of_one_size_and_worth_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert usual_groups(160) == 1  # beside a CPU that learns
+def test_the_default_number_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert usual_groups(160) == 1  # where the CPU also learns
     monkeypatch.setattr(host_environments.jax, "default_backend", lambda: "gpu")
     usual = {environments: usual_groups(environments) for environments in (1, 2, 7, 40, 80, 120, 122, 123, 160, 5_000)}
     assert usual == {1: 1, 2: 2, 7: 1, 40: 2, 80: 2, 120: 3, 122: 2, 123: 3, 160: 4, 5_000: 4}
 
 
-def test_an_episode_that_spans_iterations_counts_where_it_ends_and_in_full() -> None:
+def test_an_episode_over_several_iterations_counts_in_full_where_it_ends() -> None:
     agent = small(clip_rewards=False, warm_up_steps=3_000, replay_capacity=3_000)  # never learns
     returns, episodes = [], []
     for iterations in (1, 3):
@@ -129,11 +129,11 @@ def test_rewards_belong_to_the_actions_that_earned_them() -> None:
         at = np.arange(int(replay.written[n])) * 6 + n
         steps = replay.ends[at] != FINAL
         np.testing.assert_array_equal(replay.actions[at][steps], sent[:, n])
-        assert np.abs(replay.rewards[at][steps] - sent[:, n]).max() < 0.6  # its own action, and noise
+        assert np.abs(replay.rewards[at][steps] - sent[:, n]).max() < 0.6  # the reward is the action plus noise
 
 
 @pytest.mark.parametrize("environments", [1, 3, 8])
-def test_one_update_for_every_four_steps_whatever_the_environments(environments: int) -> None:
+def test_one_update_for_every_four_steps_with_any_number_of_environments(environments: int) -> None:
     trainer = trainer_of(small(warm_up_steps=120), environments, steps=360)
     training, outcome = after(trainer, iterations=2)
     assert outcome.step == 720
@@ -141,7 +141,7 @@ def test_one_update_for_every_four_steps_whatever_the_environments(environments:
     assert int(training.learner.optimiser[0].count[0]) == (720 - 120) // 4
 
 
-def test_the_target_is_copied_every_so_many_steps() -> None:
+def test_the_target_is_copied_once_per_period() -> None:
     agent = small(target_period_steps=80)
     trainer = trainer_of(agent, environments=4, steps=120 + 80)
     training, _ = after(trainer)
@@ -153,8 +153,11 @@ def test_the_target_is_copied_every_so_many_steps() -> None:
     assert not np.array_equal(training.learner.parameters["heads.weight"], training.learner.target["heads.weight"])
 
 
-def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a GPU, with several in a graph; nine at once, so that target copies, every twenty, also come among them."""
+def test_updates_in_one_program_equal_single_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several updates share a graph, as on a GPU.
+
+    Nine are made at once, so some target copies, one for every 20 updates, fall between two of them.
+    """
     monkeypatch.setitem(IN_ONE_GRAPH, "cpu", 4)
     ends = []
     for at_once in (False, True):
@@ -166,7 +169,7 @@ def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyP
         for name in ("learn_one", "learn_all", "copy_target"):
 
             def counted(*given: Any, name: str = name, of: Any = getattr(collector.programs, name)) -> Any:
-                calls[name] += 1  # noqa: B023 - called before the next trainer comes
+                calls[name] += 1  # noqa: B023 - called before the next trainer is made
                 return of(*given)
 
             monkeypatch.setattr(collector.programs, name, counted)
@@ -184,7 +187,7 @@ def test_updates_in_one_program_are_those_one_by_one(monkeypatch: pytest.MonkeyP
 def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
     """Counts also agree when a lost replay buffer is refilled.
 
-    The update numbers that could have been made meanwhile are skipped.
+    The numbers of the updates that would have been made meanwhile are skipped.
     """
     trainer = trainer_of(small(warm_up_steps=120), environments=16, steps=192, iterations=9, make=Long)
     training = trainer.init(0)
@@ -224,7 +227,7 @@ def test_exploration_falls_with_the_steps_of_all_environments() -> None:
         sent = np.concatenate(received, axis=1)
         others = np.cumsum((sent != 2).sum(axis=1))
         steps = environments * np.arange(1, len(sent) + 1)
-        random = ACTIONS / (ACTIONS - 1) * others  # of actions chosen at random some are 2
+        random = ACTIONS / (ACTIONS - 1) * others  # some of the actions chosen at random are 2
         for step, expected in ((400, 400), (900, 775), (1_400, 900), (1_900, 900)):
             assert random[np.searchsorted(steps, step)] == pytest.approx(expected, rel=0.08)
 

@@ -21,8 +21,8 @@ def evaluated(trainer: Trainer, steps: int, report: Report = lambda progress: No
 
 
 @pytest.mark.parametrize("environments", [3, 4, 8])
-def test_evaluation_finishes_what_it_begins(environments: int) -> None:
-    """All episodes that start within the steps are finished, and none starts after, in one group or in several."""
+def test_evaluation_finishes_every_episode_that_it_starts(environments: int) -> None:
+    """Every episode that starts within the steps is finished, and none starts later, in one group or several."""
     trainer = trainer_of(small(), evaluation_environments=environments)
     episodes_ = evaluated(trainer, steps=50)
     groups = small_groups(environments)
@@ -47,18 +47,18 @@ def test_evaluation_finishes_what_it_begins(environments: int) -> None:
     assert steps >= 50
 
 
-def test_evaluation_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trainers, "SECONDS_BETWEEN_REPORTS", 0.0)
     trainer, told = trainer_of(small()), []
     count = evaluated(trainer, 50, told.append)
     far = [progress.evaluated for progress in told]
     assert far == sorted(far)
-    assert far[0] == (3, 0)  # a step of each
+    assert far[0] == (3, 0)  # one step of each environment
     assert far[-1] == (count.lengths[0], count.ended[0])
     assert told[-1].returns == [pytest.approx(count.returns[0] / count.ended[0])]
 
 
-def test_evaluation_ends_even_where_episodes_do_not() -> None:
+def test_evaluation_ends_even_if_episodes_do_not() -> None:
     class Endless(Scripted):
         def reset(self, seeds: np.ndarray) -> np.ndarray:
             frames = super().reset(seeds)

@@ -1,4 +1,4 @@
-"""Keys of a run: every use has a key of its own."""
+"""Every use of randomness in a run has its own key."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ def test_no_two_uses_share_a_key() -> None:
     assert len(drawn) == 3 * 6 * 21
 
 
-def test_environments_have_seeds_of_their_own_that_do_not_depend_on_the_other_runs() -> None:
+def test_environment_seeds_are_unique_and_do_not_depend_on_the_other_runs() -> None:
     seeds = environment_seeds(5, 3, 2, TRAINING, 8)
     assert len(set(seeds.reshape(-1).tolist())) == 24
     np.testing.assert_array_equal(environment_seeds(6, 1, 2, TRAINING, 8)[0], seeds[1])

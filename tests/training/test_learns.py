@@ -1,4 +1,4 @@
-"""Agents reach values that are known: each preset in Pathworld, and the foraging world's choices under hazard."""
+"""Agents learn known values: those of Pathworld for each preset, and the foraging world's choices under hazard."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ from multihorizon.training.worlds import world
 PATHS = 5
 
 
-# In Pathworld all walk at random, so that those that differ only in how they act learn the same.
+# In Pathworld all agents act at random, so agents that differ only in acting learn the same values.
 LEARNERS = [name for name in PRESETS if not name.startswith("hyper-")]
 
 
@@ -40,13 +40,13 @@ def test_hyper_agents_learn_as_multi_agents_do(name: str) -> None:
     assert without_acting(name) == without_acting(name.replace("hyper-", "multi-"))
 
 
-# What they add to multi-c51 is learned with by one head in c51-nstep and c51-priority, and by many in multi-rainbow.
+# Other presets cover what these add to multi-c51: c51-nstep and c51-priority with one head, multi-rainbow with many.
 BETWEEN = ("multi-c51-nstep", "multi-c51-priority")
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name not in BETWEEN])
 def test_presets_learn_the_values_of_pathworld(name: str) -> None:
-    """Within 5% of the largest, for every head and path."""
+    """The error is below 5% of the largest value for every head and path."""
     chosen = world("pathworld")
     agent = chosen.adapt(preset(name))
     steps = 60_000 if isinstance(agent.loss, Huber) else 40_000 if agent.n_steps == 1 else 26_000
@@ -62,7 +62,7 @@ def test_presets_learn_the_values_of_pathworld(name: str) -> None:
 
 
 def test_the_hyperbolic_agent_earns_more_under_hazard_than_any_single_gamma() -> None:
-    """Any that is exact; and the best of them is what is learned with it."""
+    """It earns more than the exact policy of any γ, and more than an agent trained with the best γ."""
     singles = {
         float(gamma): foraging.exact_choice(foraging.rainbow(float(gamma))) for gamma in np.linspace(0.6, 0.99, 40)
     }

@@ -1,4 +1,4 @@
-"""Agents reach the exact values of worlds whose steps last and are dangerous, and act as the solver does."""
+"""Agents learn the exact values of worlds with durations and survivals, and act as the solver does."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ DOWN, RIGHT = 1, 3
 
 
 def learned_values(agent: AgentConfig, environment: FiniteWorld, places: np.ndarray, steps: int) -> np.ndarray:
-    """What an agent learns in so many steps [H S A]."""
+    """Returns the values that an agent learns in `steps` steps [H S A]."""
     schedule = Schedule(1, steps, 0)
     trainer = Trainer(DeviceCollector(agent, environment, world("shortcut").torso, schedule, num_envs=8), schedule)
     parameters = jax.tree.map(lambda x: x[0], train(trainer, 0).learner.parameters)
@@ -33,7 +33,7 @@ def learned_values(agent: AgentConfig, environment: FiniteWorld, places: np.ndar
     return np.asarray(values(jnp.asarray(places))).transpose(1, 0, 2)
 
 
-def test_an_agent_learns_the_values_of_the_shortcut_and_takes_the_ways_of_the_solver() -> None:
+def test_an_agent_learns_the_values_of_the_shortcut_and_acts_as_the_solver_does() -> None:
     ways = Shortcut()
     agent = replace(world("shortcut").adapt(preset("hyper-dqn")), horizons=HORIZONS)
     places = np.flatnonzero([cell not in "#G" for cell in "".join(ways.rows)])
@@ -43,7 +43,7 @@ def test_an_agent_learns_the_values_of_the_shortcut_and_takes_the_ways_of_the_so
     start = list(places).index(ways.starts[0])
     assert learned[:, start].argmax(axis=1).tolist() == [RIGHT, RIGHT, DOWN]  # two take the risk, and one does not
     assert np.all(_lost(exact, learned.argmax(axis=2)) < 1e-9)
-    # By the weighted sum of its heads it does what the solver says of such an agent, wherever that is no tie.
+    # By the weighted sum of its heads, the agent acts as `naive_by_heads` does, except for ties.
     weighted = np.tensordot(HORIZONS.weights, learned, 1).argmax(axis=1)
     solved = naive_by_heads(ways.mdp(), HORIZONS).actions[0, places]
     worth = np.tensordot(HORIZONS.weights, exact, 1)
@@ -52,12 +52,12 @@ def test_an_agent_learns_the_values_of_the_shortcut_and_takes_the_ways_of_the_so
 
 
 def _lost(exact: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """How much less than the best these actions are worth [H S]."""
+    """Returns how much less these actions are worth than the best [H S]."""
     return exact.max(axis=2) - np.take_along_axis(exact, actions[..., None], axis=2)[..., 0]
 
 
 def test_three_step_returns_learn_the_values_of_timed_paths() -> None:
-    """On a path every action walks on, so that n-step returns of any behaviour are right."""
+    """On a path, every action moves on, so n-step returns are correct under any behaviour."""
     rng = np.random.default_rng(0)
     plain = Pathworld(3).mdp()
     durations = np.repeat(rng.uniform(0.3, 2, size=(plain.states, 1)), 3, axis=1)

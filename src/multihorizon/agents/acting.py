@@ -14,7 +14,7 @@ from multihorizon.errors import InputError, at_least, inside
 
 
 class Acting(Enum):
-    """Which values an agent acts by. Instead of a member, a setting may be a number: the γ of one head.
+    """Which values an agent acts by. A setting may also be a number: the γ of one head.
 
     Attributes:
         WEIGHTED: Σ wᵢ Q_γᵢ, the discount that the horizons add up to (the paper's Hyper agents).
@@ -73,7 +73,7 @@ def weights_after(elapsed: Any, weights: Float[np.ndarray, " H"], gammas: Float[
         gammas: The discount factors [H].
 
     Returns:
-        The weights of the heads [... H], on the device if `elapsed` is there.
+        The weights of the heads [... H], a JAX array if `elapsed` is one.
     """
     weighs = weights != 0
     largest = gammas[weighs].max(initial=0.0)

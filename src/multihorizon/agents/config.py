@@ -1,7 +1,7 @@
 """The configuration of an agent, as one frozen value.
 
-Values come from three places. A preset holds the paper's values, an environment replaces those that depend on its size,
-and a value that the user sets always wins.
+Values come from three places. A preset holds the paper's values. An environment replaces those that depend on its size.
+The user's own values take precedence over both.
 """
 
 from collections.abc import Mapping
@@ -41,8 +41,8 @@ class AgentConfig:
         n_steps: Length of n-step returns.
         priority: How often a transition is replayed.
         bootstrap: Which next action a head's target assumes.
-        consistency: What the agent does about plans that it will not keep. `SOPHISTICATED` sets `bootstrap` to the
-            acting policy; `PRECOMMITTED` needs heads with their own best actions.
+        consistency: What the agent does about plans that it will not keep. `SOPHISTICATED` sets `bootstrap` to
+            `ACTING`; `PRECOMMITTED` needs `OWN`.
         double_q: Whether the online network chooses the next action of a target.
         batch: Transitions in an update.
         replay_capacity: Steps that the replay buffer holds.
@@ -52,7 +52,7 @@ class AgentConfig:
         epsilon: Exploration.
         clip_rewards: Whether rewards are clipped to [-1, 1] in training.
         compute_dtype: `float32` or `bfloat16`; weights and optimiser state are float32 in both.
-        initial: How weights are drawn.
+        initial: How weights are initialised.
         base: Preset that the agent was made from.
         chosen: Settings, or parts of settings, that the user named; an environment does not replace them.
     """
@@ -119,7 +119,7 @@ class AgentConfig:
             part: The name of a part of the setting; empty for the whole setting.
 
         Raises:
-            InputError: If it does not exist. The message names the nearest one.
+            InputError: If it does not exist. The message suggests the nearest name.
         """
         _check_name(name)
         parts = parts_of(getattr(self, name)) if part else []
@@ -150,7 +150,7 @@ def parts_of(value: Any) -> list[str]:
 
 
 def _check_name(name: str) -> None:
-    """Raises an error that names the nearest setting, or the setting that `name` is a part of."""
+    """Raises an error if `name` is unknown. It suggests the nearest setting, or the one that `name` is a part of."""
     names = setting_names()
     if name in (*names, "name"):
         return

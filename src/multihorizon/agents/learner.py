@@ -1,4 +1,4 @@
-"""The learner: its state, and updates of it from batches. Written for one seed; vmap adds more."""
+"""The learner: its state, and how batches update it. Written for one seed; vmap adds more."""
 
 from typing import Any, NamedTuple
 
@@ -95,7 +95,7 @@ class Learner:
         return jax.nn.softmax(self.network(parameters)(observation))
 
     def risk_scores(self, parameters: Parameters, observation: Array, elapsed: Array) -> Float[Array, " A"]:
-        """Returns the score of each action under the risk measure; the agent takes the action with the largest."""
+        """Returns the score of each action under the risk measure. The agent takes the best-scored action."""
         assert self.risk is not None
         support = distribution_of(self.agent).support
         return self.risk.scores(self.distribution(parameters, observation), support, self.weights_after(elapsed))
@@ -187,7 +187,7 @@ class Learner:
         return max(1, self.agent.target_period_steps // self.agent.update_period_steps)
 
     def copy_target(self, state: LearnerState) -> LearnerState:
-        """Sets the target network to a copy of the weights. Donated parts of a state must not share memory."""
+        """Sets the target network to a copy of the weights, because donated parts of a state must not share memory."""
         return state._replace(target=jax.tree.map(jnp.copy, state.computed_with))
 
     def copies_target_after(self, updates: Any) -> Any:

@@ -133,7 +133,7 @@ class Categorical:
             probabilities: The probabilities of the atoms z [Z].
 
         Returns:
-            The probabilities of the atoms [Z]. Each shifted atom is shared between its two nearest neighbours.
+            The probabilities of the atoms [Z]. The mass of each shifted atom is split between its two nearest atoms.
         """
         spacing = 2 * self.v_max / (self.atoms - 1)
         moved = jnp.clip(return_ + bootstrap * self.support, -self.v_max, self.v_max)
@@ -156,7 +156,7 @@ class Bootstrap(Enum):
 def next_actions(
     choosing: Float[Array, "H A"], acting_weights: Float[Array, " H"], bootstrap: Bootstrap
 ) -> Int[Array, " H"]:
-    """Returns each head's next action by the values `choosing`: the target network's, or for double Q the online's."""
+    """Returns each head's next action by the values `choosing`, of the target or, for double Q, the online network."""
     if bootstrap is Bootstrap.OWN:
         return jnp.argmax(choosing, axis=1)
     return jnp.full(choosing.shape[0], jnp.argmax(acting_weights @ choosing))

@@ -107,7 +107,7 @@ class OwnNetwork:
 
     def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
         del key, shape
-        raise InputError(f"the network is your own, {self.name}, which is not stored: hand it in again with network=")
+        raise InputError(f"the network {self.name} is user-defined and was not stored; pass it again with network=")
 
 
 class _Function(eqx.Module):
@@ -127,7 +127,7 @@ def as_torso(network: Any) -> Torso:
             equinox module, whose weights every seed starts from; or a function `observation -> features`.
 
     Raises:
-        InputError: It is none of these.
+        InputError: `network` is none of these.
     """
     if isinstance(network, ConvTorso | MlpTorso | OwnNetwork):
         return network
@@ -311,5 +311,5 @@ def fuses_convolutions(network: Network) -> bool:
 
 
 def cast(network: Any, dtype: Any) -> Any:
-    """Converts all weights of a network, or of parameters, to another precision."""
+    """Converts all floating-point arrays of a network, or of its parameters, to another precision."""
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, network)

@@ -19,7 +19,7 @@ from multihorizon.errors import one_of
 
 ATARI_HORIZONS = paper_grid(hazard.Exponential(0.01), heads=10, gamma_max=0.99)
 
-# design_horizons((0.01, 1.0), heads=8, gamma_max=0.998, t_max=1000), rounded: the search takes too long for an import.
+# design_horizons((0.01, 1.0), heads=8, gamma_max=0.998, t_max=1000), rounded: the search is too slow to run at import.
 # The weights are those of hyperbolic(0.01), the discount of the paper's Atari agents.
 ANY_HORIZONS = Horizons(
     np.array([0.0523, 0.3532, 0.6812, 0.882, 0.9571, 0.9832, 0.9944, 0.998]),
@@ -65,8 +65,8 @@ def hyper(agent: AgentConfig) -> AgentConfig:
 def any_discount(agent: AgentConfig) -> AgentConfig:
     """Returns the Any version of an agent: it learns eight horizons, and can change its discount after training.
 
-    Weights of these horizons approximate hyperbolic discounts with k from 0.01 to 1, γ^t with γ from 0.5 to 0.998, and
-    mixtures of these. The agent acts by hyperbolic(0.01) until `Policy.with_discount` changes that.
+    With suitable weights, these horizons approximate hyperbolic discounts with k from 0.01 to 1, γ^t with γ from 0.5 to
+    0.998, and mixtures of these. The agent acts by hyperbolic(0.01) until `Policy.with_discount` changes that.
     """
     return replace(agent, name=f"any-{agent.name}", horizons=ANY_HORIZONS, acting=Acting.WEIGHTED)
 
@@ -90,15 +90,15 @@ def preset(name: str) -> AgentConfig:
 
 
 def agent(name: str, /, **settings: Any) -> AgentConfig:
-    """Returns one of the paper's agents, with settings of your own.
+    """Returns one of the paper's agents, with your own settings.
 
     Args:
         name: A preset: `dqn`, `c51` or `rainbow`, alone or after `multi-` (learns many horizons, acts by the largest γ)
             or `hyper-` (acts by their weighted sum); or `any-rainbow`, whose horizons are designed for a change of
             discount after training (`Policy.with_discount`). `multihorizon agents` lists all.
         **settings: Fields of `AgentConfig`, as in `n_steps=5` or `horizons=mh.minimax_grid(...)`. A part of a field has
-            a dotted name: `**{"optimiser.learning_rate": 1e-4}`. What is set here always wins over the environment's
-            defaults.
+            a dotted name: `**{"optimiser.learning_rate": 1e-4}`. Settings given here always override the
+            environment's defaults.
 
     Returns:
         The configuration, a frozen value.

@@ -107,7 +107,7 @@ class ReplayShape:
         needed = max(self.batch + longest, (longest + 1) * self.streams)
         if self.capacity < needed:
             raise InputError(
-                f"a replay of {self.capacity} frames in {self.streams} streams is too small for batches of "
+                f"a replay buffer of {self.capacity} frames in {self.streams} streams is too small for batches of "
                 f"{self.batch} with {self.n_steps}-step returns and stacks of {self.stack}; "
                 f"use {needed} or more"
             )
@@ -118,7 +118,7 @@ class ReplayShape:
 
     @property
     def rows_per_block(self) -> int:
-        """Makes blocks about as wide as there are blocks, which minimises the cost of the two-level search."""
+        """The block width is close to the number of blocks, which minimises the cost of the two-level search."""
         return max(1, round(np.sqrt(self.rows * self.streams) / self.streams))
 
     @property
@@ -292,7 +292,7 @@ def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Fl
 def reprioritise(
     shape: ReplayShape, replay: Replay, indices: Int[Array, " B"], priorities: Float[Array, " B"]
 ) -> Replay:
-    """Sets new priorities of sampled transitions, except those that have been overwritten."""
+    """Sets new priorities for sampled transitions, except those that have been overwritten."""
     if kernels.in_use():
         written, sums = fused_replay.write(replay.priorities, replay.block_sums, indices, priorities)
         replay = replay._replace(priorities=written, block_sums=sums)

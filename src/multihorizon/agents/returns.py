@@ -5,7 +5,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from multihorizon.envs.timing import Timing
 
-UNIT_STEPS = Timing()  # every step lasts 1 and is survived
+UNIT_STEPS = Timing()  # every step has duration 1 and survival 1
 
 
 def n_step_returns(
@@ -39,9 +39,9 @@ def bootstrap_factors(
 ) -> Float[Array, " H"]:
     """Returns the factor of the value after `steps` steps: γᵢ^steps, or 0 if the episode terminated within them.
 
-    Durations replace the exponent `steps` by their sum, and survivals multiply the factor by their product. After the
-    episode's end, durations are 0 and survivals are 1. A truncated episode bootstraps from where it was cut off, and
-    `steps` is then less than n.
+    With durations, the exponent is their sum instead of `steps`. With survivals, the factor is multiplied by their
+    product. After the episode's end, durations are 0 and survivals are 1. A truncated episode bootstraps from where it
+    was cut off, and `steps` is then less than n.
     """
     durations, survivals = timing
     factors = gammas ** (steps if durations is None else durations.sum())

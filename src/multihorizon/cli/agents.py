@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
     one = next(iter(PRESETS.values()))
     ten, eight = (PRESETS[name].horizons.gammas.max() for name in ("multi-rainbow", "any-rainbow"))
     show(
-        f"Agents with one head have γ = {one.horizons.gammas[0]:g}. Ten heads are the paper's grid, γ ≤ {ten:.5f}. "
+        f"Agents with one head have γ = {one.horizons.gammas[0]:g}. Ten heads use the paper's grid, γ ≤ {ten:.5f}. "
         f"Eight heads, γ ≤ {eight:g}, approximate all mixtures of exponentials with γ from 0.5 to 0.998.\n"
         f"All: batch {one.batch}, replay {one.replay_capacity:,}, warm-up {one.warm_up_steps:,} steps, an update every "
         f"{one.update_period_steps} steps, target copied every {one.target_period_steps:,}, "

@@ -51,7 +51,7 @@ priors over the hazard, each of which implies a discount (give --prior more than
   exponential             k       mean k; implies the hyperbolic discount
   gamma                   k,a     scale k, shape a; implies the generalised hyperbolic discount
   uniform                 k,low   between low (0) and k
-  dirac                   k       known; implies the exponential discount
+  dirac                   k       known hazard k; implies the exponential discount
   samples:FILE                    observed hazards: rates per step, numbers in a text file
   density:FILE.py:NAME            a Python function of the hazard that integrates to 1 (or a Prior)
 """
@@ -140,7 +140,7 @@ def _parted(text: str) -> tuple[str, str]:
 def _made(
     make: Callable[..., Made], name: str, text: str, defaults: dict[str, float], options: argparse.Namespace
 ) -> Made:
-    """Calls `make` with the values given and the defaults; a note names the defaults where only some were given."""
+    """Calls `make` with the given values and the defaults; if only some are given, a note marks the defaults."""
     from multihorizon.cli.terminal import note
 
     given = _given(name, text, defaults, options)
@@ -177,7 +177,7 @@ def _given(name: str, text: str, defaults: dict[str, float], options: argparse.N
 
 
 def _observed_rates(file: str) -> list[float]:
-    """Reads hazards from a file. Refuses what can only be times: a hazard of 1 survives 37% of the steps."""
+    """Reads hazards from a file. Refuses values that can only be times: at a hazard of 1, only 37% survive a step."""
     if not file:
         raise InputError("samples needs a file of observed hazards, as in --prior samples:hazards.txt")
     try:
@@ -193,7 +193,7 @@ def _observed_rates(file: str) -> list[float]:
 
 
 def _from_file(what: str, place: str) -> Any:
-    """Runs a Python file of the user and returns what it defines under the name in FILE.py:NAME."""
+    """Runs the user's Python file and returns the object that FILE.py:NAME refers to."""
     file, _, name = place.rpartition(":")
     if not file:
         raise InputError(f"{what} needs a file and a name in it, as in {what}:mine.py:my_{what}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SUMMARY = "find horizons for a discount, and compare it with the discount they add up to"
 DESCRIPTION = """\
 Finds discount factors γ and weights for a discount d(t), one per head, and compares Σ w γ^t with d(t).
-Without options: the grid of the paper's Atari agents.
+Without options, it shows the grid of the paper's Atari agents.
 """
 GRIDS = ("paper", "gauss", "minimax")
 SHOWN_TIMES = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000)
@@ -90,7 +90,7 @@ def _result(report: "GridReport", grid: str) -> dict[str, object]:
 
 
 def _note(report: "GridReport") -> str | None:
-    """Says what limits the fit, and the options that would fit better."""
+    """Returns a note on what limits the fit and which options would fit better."""
     from multihorizon.cli.terminal import counted
 
     limit, heads = report.limit, len(report.horizons)

@@ -13,8 +13,8 @@ path values against the true values under hazard: as published (paper), in close
 simulation (learned). Q-learning learns all horizons at once; simulated episodes estimate the true values.
 """
 NOTE = (
-    "The paper sampled the truth under uniform hazard, and ours is exact; these rows differ by sampling noise.\n"
-    "'learned' carries the noise of 200,000 simulated episodes for each path."
+    "Under uniform hazard the paper sampled the true values and ours are exact; these rows differ by sampling noise.\n"
+    "'learned' includes the noise of 200,000 simulated episodes for each path."
 )
 
 

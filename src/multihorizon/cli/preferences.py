@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait", type=int, default=365, metavar="T", help="wait before both rewards in the second offer (default: 365)"
     )
-    parser.add_argument("--unit", default="day", help="name of a unit of time (default: day)")
+    parser.add_argument("--unit", default="day", help="name of the unit of time (default: day)")
     parser.add_argument(
         "--json", action="store_true", help="print the offers and where the preference reverses as JSON"
     )

@@ -70,9 +70,8 @@ class _Run:
         now = time.monotonic()
         doing = "evaluating" if progress.evaluated else "warming up" if progress.loss is None else "learning"
         speed = f", {progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
-        if (
-            doing not in self._told
-        ):  # the first report of each phase includes compilation, so it has no meaningful speed
+        # The first report of each phase includes compilation, so its speed is not shown.
+        if doing not in self._told:
             self._told.add(doing)
             speed = ""
             if not progress.evaluated:
@@ -87,7 +86,7 @@ class _Run:
         return f"return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}{speed}{left}"
 
     def _left(self, now: float, step: int) -> str:
-        """Estimates the remaining time, from whole iterations with evaluation as soon as one has ended."""
+        """Estimates the remaining time; once an iteration has ended, from whole iterations with evaluation."""
         compiled, first = self._compiled
         until, last = self._last if self._last and self._last[1] > first else (now, step)
         if last <= first:

@@ -92,7 +92,7 @@ def _show(report: "ReportContents", written: list[Path]) -> None:
     from multihorizon.reports.tables import format_number
 
     scores = report.scores
-    across, down = sorted((scores.agents, scores.environments), key=len)  # the longer list goes down
+    across, down = sorted((scores.agents, scores.environments), key=len)  # the longer list becomes the rows
     if len(across) <= MAX_COLUMNS and len(down) <= MAX_ROWS:
         by_agent = down is scores.agents
         rows = []

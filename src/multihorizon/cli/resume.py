@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint-minutes",
         type=float,
         metavar="M",
-        help="least minutes between two checkpoints (default: the run's)",
+        help="minimum minutes between two checkpoints (default: the run's)",
     )
     parser.add_argument(
         "--evaluation-steps",

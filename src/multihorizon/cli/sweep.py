@@ -25,7 +25,7 @@ experiments (--dry-run shows their runs, time and disk space):
   grids            the paper's, Gauss and minimax grids in MinAtar and the foraging world
   hyper-vs-multi   Rainbow, Multi- and Hyper-Rainbow in 19 Atari games
   auxiliary        Rainbow and Multi-Rainbow in 60 Atari games
-  ablation         C51, + n-step, + priority and Rainbow, with and without Multi, in 10 Atari games
+  ablation         C51, + n-step, + priority and Rainbow, each also as a Multi agent, in 10 Atari games
   priority         Multi-Rainbow with priorities from all heads or the largest gamma, in 60 Atari games
   grids-atari      the paper's, Gauss and minimax grids in 10 Atari games
   FILE.py          your own: a file that defines EXPERIMENT
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gpu-share", type=float, metavar="S", help="on Ray: share of a GPU for each run (default: 1)")
     parser.add_argument("--cpus", type=int, metavar="N", help="on Ray: CPU cores for each run (default: 1)")
-    parser.add_argument("--json", action="store_true", help="print the runs and how each of them ended as JSON")
+    parser.add_argument("--json", action="store_true", help="print the runs and their final states as JSON")
 
 
 def run(options: argparse.Namespace) -> None:

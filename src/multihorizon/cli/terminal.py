@@ -69,7 +69,7 @@ def working(message: str) -> Iterator[Callable[[str], None]]:
     """Shows a spinner during long work on a terminal, and plain lines elsewhere. Writes to stderr.
 
     Yields:
-        A function that shows a text about the progress of the work.
+        A function that shows a progress message.
     """
     from rich.console import Console
 

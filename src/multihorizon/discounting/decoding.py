@@ -20,9 +20,9 @@ from multihorizon.errors import InputError, at_least, positive
 MOST_BINS = 40
 PER_DECADE = 8  # bins for each factor of ten in time
 LONGEST = 3.0  # default length of a timeline, in effective horizons
-FURTHEST = 1_000_000  # most steps of a timeline
+FURTHEST = 1_000_000  # largest number of steps in a timeline
 CENTRAL = (0.1, 0.9)  # quantiles of a squared averaging kernel that bound the resolution
-UNSEEN = 1e-20  # of the largest squared response: bins that respond less are not resolved at all
+UNSEEN = 1e-20  # share of the largest squared response; bins that respond less are not resolved
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def decode_rewards(
     factors = discount_factors(gammas)
     values = np.asarray(q_values, float)
     if len(np.unique(factors)) < 3:
-        raise InputError(f"to decode rewards takes three or more different discount factors, got {factors.tolist()}")
+        raise InputError(f"decoding rewards needs three or more different discount factors, got {factors.tolist()}")
     if values.ndim == 0 or values.shape[-1] != len(factors):
         raise InputError(f"q_values must have one value for each of {len(factors)} gammas, got shape {values.shape}")
     if not np.all(np.isfinite(values)):
@@ -146,7 +146,7 @@ def _central_times(
 ) -> tuple[Float[np.ndarray, " bins"], Float[np.ndarray, " bins"]]:
     """Returns the times between which the central 80% of each squared averaging kernel lies.
 
-    An estimate that responds to no reward at all may stand for any time.
+    If an estimate responds to no reward, its range covers all times.
 
     Row i of `kernels` holds the response of the estimate of bin i to a unit reward in each bin.
     """

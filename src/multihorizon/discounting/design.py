@@ -1,4 +1,4 @@
-"""Discount factors for a family of discounts: one training, after which an agent can act by any of them."""
+"""Designs discount factors for a family of discounts, so that an agent that is trained once can act by any of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ from multihorizon.discounting.reweighting import (
 from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, inside
 
-FITTED_TIMES = 80  # fewer than for one discount: the program has a row for each time and discount
+FITTED_TIMES = 80  # fewer than for one discount: the linear program has a row for each time and discount
 PER_DECADE = 3  # discounts per decade that represent a range of k
-FASTEST = (0.05, 0.3, 1.0, 3.0)  # hazards at which a search starts with its fastest head
-TRIED = 3  # starts from which the search descends
+FASTEST = (0.05, 0.3, 1.0, 3.0)  # hazard of the fastest head at the start of each search
+TRIED = 3  # best starts, from which the search descends
 DESCENTS = 30
 
 Source = Discount | Prior | Callable[[float], float]
@@ -59,7 +59,7 @@ class Design:
 
     @property
     def worst(self) -> Reweighting:
-        """The discount of the family that is expressed least well, relative to its d(0)."""
+        """The fit with the largest error relative to d(0)."""
         return max(self.fits, key=_share)
 
     @property
@@ -112,11 +112,11 @@ class Design:
 def design_horizons(
     discounts: Sequence[Source] | tuple[float, float], heads: int, *, gamma_max: float = 0.99, t_max: int = 1000
 ) -> Design:
-    """Finds the discount factors that serve a whole family of discounts with the least worst error.
+    """Finds the discount factors that minimise the largest error over a whole family of discounts.
 
     An agent that is trained with these horizons can act by each of the discounts, and by those between them, after
-    `reweight`. The error of a discount counts as far as it exceeds what any number of heads with γ ≤ gamma_max would
-    leave: where the bound makes one discount hard to express, the others are still expressed as well as possible.
+    `reweight`. The search counts only the part of a discount's error that more heads with γ ≤ gamma_max could remove.
+    If the bound makes one discount hard to express, the others are still expressed as well as possible.
     The search improves all heads together by sequential linear programming, from several starts.
 
     Args:
@@ -155,7 +155,7 @@ def _share(fit: Reweighting) -> float:
 
 
 def _completed(problem: Problem, log_rates: Float[np.ndarray, " less"], heads: int) -> Heads:
-    """Returns heads at these rates and at others, each added in the gap where it helps most."""
+    """Returns heads at these rates, and adds others one by one in the gap where each helps most."""
     best = _weighted(problem, log_rates)
     while len(best.log_rates) < heads:
         added = [_weighted(problem, np.append(best.log_rates, gap)) for gap in gaps(problem, best)]

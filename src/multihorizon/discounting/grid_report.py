@@ -19,9 +19,9 @@ GOOD_FIT, CLOSE_FIT = 0.01, 1e-4
 
 @dataclass(frozen=True)
 class Limit:
-    """What limits a grid: heads that add nothing, and a cap on γ with what a larger cap would reach.
+    """What limits a grid: heads that add nothing, and a cap on γ.
 
-    `better_*` describe a minimax grid with a larger cap; they are None where the cap does not bind.
+    `better_*` describe a minimax grid with a larger cap; they are None if the cap does not bind.
     """
 
     unused: int  # heads with weight 0
@@ -116,7 +116,7 @@ def _find_limit(
 
 
 def _larger_cap(wanted: Discount, heads: int, cap: float, t_max: int) -> tuple[float, float]:
-    """Returns the smallest of a few larger caps with a good fit, or the best of them, and its largest error."""
+    """Returns the smallest of a few larger caps that fits well, or else the best of them, and its largest error."""
     least = math.inf
     for larger in LARGER_CAPS:
         if larger <= cap or least <= GOOD_FIT:

@@ -10,8 +10,8 @@ from multihorizon.discounting.horizons import MOST_HEADS, Horizons, single
 from multihorizon.discounting.sources import as_prior
 from multihorizon.errors import InputError, at_least, inside
 
-# The least probability of a γ below gamma_max. The weights of all heads but the last add up to less than it, and below
-# 1e-15 the nodes of the sum are no longer distinct numbers.
+# The minimum probability of a γ below gamma_max. The weights of all heads but the last add up to less than that
+# probability, and if it is below 1e-15, the nodes of the sum are no longer distinct numbers.
 LEAST_BELOW = 1e-9
 
 

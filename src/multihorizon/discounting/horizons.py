@@ -45,7 +45,7 @@ class Horizons:
     """Discount factors and the weight of each, which add up to the discount d(t) = Σ wᵢ γᵢ^t.
 
     By the paper's Lemma (equations 18 and 19), the value of a policy under that discount is Σ wᵢ Q_γᵢ, so an agent
-    with one head per γ can act by it. Horizons are immutable, and equal where their gammas and weights are equal.
+    with one head per γ can act by it. Horizons are immutable. They are equal if their gammas and weights are equal.
 
     Args:
         gammas: The discount factors [H], in [0, 1].
@@ -131,7 +131,7 @@ def _listed(values: Iterable[float]) -> str:
 
 
 def single(gamma: float) -> Horizons:
-    """Returns one horizon of weight 1, the exponential discount γ^t.
+    """Returns one horizon of weight 1, which gives the exponential discount γ^t.
 
     Args:
         gamma: The discount factor, in [0, 1].

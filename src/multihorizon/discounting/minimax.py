@@ -1,9 +1,9 @@
 """The minimax grid: the discount factors and non-negative weights whose largest error is smallest.
 
-Finding the best sum of H exponentials is not a convex problem, but two facts make it tractable. The error falls fast
-with H, so the search adds one head at a time, tries it in every gap, and starts close to the optimum. And around a
-set of heads the error is nearly linear in small changes of ln λ and of the weights, so the best change is a linear
-program (sequential linear programming with a trust region). A least-squares fit, which is smooth, comes first.
+Finding the best sum of H exponentials is not a convex problem, but two facts make it tractable. First, the error falls
+fast with H, so the search adds one head at a time, tries it in every gap, and starts close to the optimum. Second, near
+a set of heads the error is almost linear in small changes of ln λ and of the weights, so a linear program finds the
+best change (sequential linear programming with a trust region). A least-squares fit, which is smooth, comes first.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from multihorizon.discounting.horizons import MOST_HEADS, Horizons
 from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import at_least, inside
 
-MOST_RATE = 40.0  # e^{-40} is 0 to the precision of a float from the first step on
+MOST_RATE = 40.0  # e^{-40 t} is 0 in float precision from t = 1 on
 GOOD_ENOUGH = 1e-5  # relative to d(0); learned values are less exact than that, and below it the search is slow
 FITTED_TIMES = 250
 MOST_REFINEMENTS = 50
@@ -61,11 +61,11 @@ class Problem(NamedTuple):
 def minimax_grid(
     source: Discount | Prior | Callable[[float], float], heads: int, *, gamma_max: float = 0.99, t_max: int = 1000
 ) -> Horizons:
-    """Finds the discount factors γ ≤ `gamma_max` and weights ≥ 0 with the smallest largest error.
+    """Finds the discount factors γ ≤ `gamma_max` and weights ≥ 0 that minimise the largest error.
 
     The error is |Σ wᵢ γᵢ^t - d(t)|, and the largest is taken over the steps t = 0, 1, ..., t_max.
 
-    With a bound on γ, a few heads often reach the error that no number of heads can improve, or an error of
+    With a bound on γ, a few heads often reach the smallest error that any number of heads can reach, or an error of
     1e-5 · d(0), at which the search stops. The other heads then have weight 0 and fill the gaps between the rest: an
     agent learns them but does not act by them. The weights need not sum to d(0).
 
@@ -80,7 +80,7 @@ def minimax_grid(
         The horizons, γ increasing [H].
 
     Raises:
-        InputError: If the source is none of those, if the discount rises or is not positive at 0, or if another
+        InputError: If the source has another type, if the discount rises or is not positive at 0, or if another
             argument lies outside its range.
     """
     discount = as_discount(source, "minimax_grid")
@@ -92,7 +92,7 @@ def minimax_grid(
 
 
 def fitted_steps(t_max: int, count: int = FITTED_TIMES) -> Int[np.ndarray, " T"]:
-    """Returns steps from 0 to t_max, dense where discounts change fast. `refine` adds those that they miss."""
+    """Returns steps from 0 to t_max, dense where discounts change fast. `refine` adds steps where the error peaks."""
     return np.unique(np.round(np.geomspace(1, t_max + 1, count)).astype(int)) - 1
 
 
@@ -134,7 +134,7 @@ def refine(
 
 
 def grow(problem: Problem, heads: int) -> Iterator[Heads]:
-    """Yields the best set of no head, one head, two heads, ..., for a single discount, as long as each one helps."""
+    """Yields the best set of no head, one head, two heads, ..., for a single discount, while each head helps."""
     best = Heads(np.empty(0), np.empty((1, 0)))
     error = problem.error(best)
     yield best
@@ -229,7 +229,7 @@ def descend(problem: Problem, heads: Heads, steps: int = 60) -> Heads:
             np.maximum(heads.weights + step[:size].reshape(discounts, count), 0),
         )
         new_error = problem.error(candidate)
-        share = (error - new_error) / max(error - predicted, 1e-300)  # of the predicted gain
+        share = (error - new_error) / max(error - predicted, 1e-300)  # achieved share of the predicted gain
         converged = predicted > error * (1 - 1e-7)
         if new_error < error:
             heads, error = candidate, new_error
@@ -244,7 +244,7 @@ def _as_horizons(best: Heads, heads: int, cap: float) -> Horizons:
     log_rates, weights = best.log_rates[used], best.weights[0, used]
     gammas = np.minimum(np.exp(-np.exp(log_rates)), cap)
     gammas[gammas < 1e-15] = 0.0
-    while len(gammas) < heads:  # unused heads: the middle of the widest gap in log effective horizon
+    while len(gammas) < heads:  # put unused heads in the middle of the widest gap in log effective horizon
         spread = np.log(np.concatenate([[1.0], 1 / (1 - np.unique(gammas)), [1 / (1 - cap)]]))
         widest = int(np.argmax(np.diff(spread)))
         horizon = np.exp((spread[widest] + spread[widest + 1]) / 2)

@@ -46,7 +46,7 @@ class Offer:
     def advantage(self, discount: Discount, wait: ArrayLike) -> Values:
         """Returns ln(value of later / value of sooner): positive where the later reward is preferred.
 
-        The logarithm compares values that underflow. Where both values are exactly 0, the advantage is 0.
+        The logarithm also compares values that would underflow. Where both values are exactly 0, the advantage is 0.
 
         Args:
             discount: The discount d(t).
@@ -69,7 +69,7 @@ class Offer:
         return ("either", "later", "sooner")[int(np.sign(self.advantage(discount, wait)))]
 
     def reversal(self, discount: Discount, longest_wait: int) -> float | None:
-        """Finds the wait at which the preference without a wait first changes to the other reward.
+        """Finds the shortest wait that reverses the preference held without a wait.
 
         Args:
             discount: The discount d(t).

@@ -1,7 +1,7 @@
-"""New weights for given discount factors: how a trained agent acts by another discount.
+"""Finds new weights for given discount factors, so that a trained agent can act by another discount.
 
-The heads of a trained agent have fixed γ's. Any discount that Σ wᵢ γᵢ^t can express needs new weights only, and the
-best weights for fixed γ's are a linear program (or non-negative least squares).
+The heads of a trained agent have fixed γ's. Any discount that Σ wᵢ γᵢ^t can express needs new weights only. The best
+weights for fixed γ's solve a linear program (or a non-negative least-squares problem).
 """
 
 from collections.abc import Callable
@@ -19,23 +19,23 @@ from multihorizon.discounting.minimax import MOST_RATE, fitted_steps, grow, mini
 from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, positive
 
-MOST_SIGNED = 10.0  # largest Σ|wᵢ|, in units of d(0), where weights may be negative
-ALL_STEPS = 400  # up to this many, the program has a row for every step
-DENSE = 150  # discount factors that stand for any number of heads
+MOST_SIGNED = 10.0  # largest Σ|wᵢ|, in units of d(0), if weights may be negative
+ALL_STEPS = 400  # up to this many, the linear program has a row for every step
+DENSE = 150  # discount factors that represent any number of heads
 MOST_SUGGESTED = 12  # heads
 LONGEST_SUGGESTED = 1e6  # effective horizon, in steps
 PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 class FitMethod(Enum):
-    """Which weights are best.
+    """The criterion for the best weights.
 
     Attributes:
-        MINIMAX: Weights of at least 0 with the smallest largest error.
-        LEAST_SQUARES: Weights of at least 0 with the smallest mean square error. The error is larger at its worst
-            time and smaller on average.
-        SIGNED_MINIMAX: Weights of either sign with the smallest largest error, for discounts that are no mixture of
-            exponentials. Σ|wᵢ| is at most 10 · d(0), since it multiplies the errors of the learned values.
+        MINIMAX: Weights of at least 0 that minimise the largest error.
+        LEAST_SQUARES: Weights of at least 0 that minimise the mean squared error. Compared with MINIMAX, the largest
+            error is larger and the mean squared error smaller.
+        SIGNED_MINIMAX: Weights of either sign that minimise the largest error, for discounts that are not a mixture
+            of exponentials. Σ|wᵢ| is at most 10 · d(0), since it multiplies the errors of the learned values.
     """
 
     MINIMAX = "weights ≥ 0, smallest largest error"
@@ -45,7 +45,7 @@ class FitMethod(Enum):
 
 @dataclass(frozen=True)
 class Reweighting:
-    """Horizons with new weights, and how well they express the discount that they are for.
+    """Horizons with new weights, and how well they express the requested discount.
 
     Attributes:
         horizons: The given discount factors with their new weights. `horizons.discount` is the discount they reach.
@@ -83,15 +83,15 @@ def reweight(
         discount: The discount to express: a `Discount`, such as `discount.deadline(100)`, a hazard `Prior`, or a
             Python function of t.
         t_max: The last step over which the error is measured, at least 1. Give the length of an episode.
-        method: Which weights are best.
+        method: The criterion for the best weights.
         tolerance: The largest error that is accepted, as a share of d(0).
 
     Returns:
         The same discount factors with new weights, the largest error, and the step at which it occurs.
 
     Raises:
-        InputError: If the discount rises or is not positive at 0; or if the largest error exceeds `tolerance`. The
-            message then says how many heads, or which largest γ, would do.
+        InputError: If the discount rises or is not positive at 0; or if the largest error exceeds `tolerance` ·
+            d(0). The message then says how many heads, or which largest γ, would suffice.
     """
     wanted = as_discount(discount, "a change of discount")
     values = sampled(wanted, at_least("t_max", t_max, 1))
@@ -145,9 +145,9 @@ def minimax_weights(
 
 
 def least_error(target: Float[np.ndarray, " every_step"], cap: float) -> float:
-    """Returns the largest error that no number of heads with γ ≤ cap and weights ≥ 0 improves; target[0] is 1.
+    """Returns the error that no number of heads with γ ≤ cap and weights ≥ 0 can reduce further; target[0] is 1.
 
-    A dense set of γ's stands for any number of them, and some hundred steps for all of them.
+    A dense set of γ's represents any number of heads, and some hundred steps represent all steps.
     """
     chosen = fitted_steps(len(target) - 1, DENSE)
     rates = np.geomspace(-np.log(cap), MOST_RATE, DENSE)
@@ -157,7 +157,7 @@ def least_error(target: Float[np.ndarray, " every_step"], cap: float) -> float:
 
 
 def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: float, method: FitMethod) -> str:
-    """Says what would express the discount: more heads, a larger cap, or signed weights."""
+    """Returns what would express the discount, as words: more heads, a larger cap, or signed weights."""
     target, share = values / values[0], allowed / values[0]
     cap = float(np.clip(horizons.gammas.max(), 1e-6, 1 - 1 / LONGEST_SUGGESTED))
     if least_error(target, cap) <= share:

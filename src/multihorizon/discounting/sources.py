@@ -1,4 +1,4 @@
-"""Converts the discount or prior that a grid is given to the one of the two that the grid needs."""
+"""Converts the input of a grid, a discount or a prior, to the one that the grid needs."""
 
 from collections.abc import Callable
 
@@ -9,11 +9,11 @@ from multihorizon.discounting.discount import Discount, from_function, from_prio
 from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError
 
-RISE = 1e-9  # of a discount between two steps, in units of d(0), that is rounding
+RISE = 1e-9  # largest rise of a discount between two steps, relative to d(0), that counts as rounding
 
 
 def as_prior(source: object, grid: str) -> Prior:
-    """Returns the prior that `source` is or has; `grid` names the function that needs it."""
+    """Returns `source` if it is a prior, or the prior of a discount. Error messages use `grid`, the caller's name."""
     if isinstance(source, Prior):
         return source
     if not isinstance(source, Discount):
@@ -24,7 +24,7 @@ def as_prior(source: object, grid: str) -> Prior:
 
 
 def as_discount(source: Discount | Prior | Callable[[float], float], grid: str) -> Discount:
-    """Returns the discount that `source` is or implies; `grid` names the function that needs it."""
+    """Converts `source` to a discount. Error messages use `grid`, the caller's name."""
     if isinstance(source, Discount):
         return source
     if isinstance(source, Prior):
@@ -35,7 +35,7 @@ def as_discount(source: Discount | Prior | Callable[[float], float], grid: str) 
 
 
 def sampled(discount: Discount, t_max: int) -> Float[np.ndarray, " every_step"]:
-    """Returns d(0), ..., d(t_max), checked to start above 0 and never to rise."""
+    """Returns d(0), ..., d(t_max). Raises an error if d(0) is not positive or the discount rises."""
     values = np.asarray(discount(np.arange(t_max + 1)))
     if not (values[0] > 0 and np.all(np.isfinite(values))):
         raise InputError(

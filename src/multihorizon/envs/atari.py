@@ -1,4 +1,4 @@
-"""Atari by the paper's protocol, with every option of ale-py's vector environment written out.
+"""Atari with the paper's protocol; every option of ale-py's vector environment is set explicitly.
 
 Only this file imports ale-py, which is licensed under the GPL-2.0 and therefore an optional extra of this package.
 """
@@ -51,7 +51,7 @@ def give_way() -> None:
     While emulators keep all cores busy, a call that launches work on a GPU then takes 0.9 ms instead of 1.6, because it
     does not wait for a core. Without a GPU the priority does not change, because learning uses the same cores. Set the
     environment variable `MULTIHORIZON_GIVE_WAY` to `off` on a shared machine where other users keep all cores busy:
-    emulators would wait for them too.
+    the emulators would wait for those users too.
     """
     import jax  # imported here because reports use this module without JAX
 

@@ -90,7 +90,7 @@ def temptation(name: str, about: str, small: float, large: float, bound: float) 
     The open road offers the small reward at t = 4 and the large one at t = 8. Taking the small one ends the episode.
     The bound road offers only `bound`, at t = 8.
     """
-    past, tied = 5, 9  # the first states after the temptation, and on the bound road
+    past, tied = 5, 9  # the first state after the temptation, and the first on the bound road
     moves = (
         ((0.0, 1), (0.0, tied)),
         *(((0.0, place + 1),) for place in (1, 2, 3)),
@@ -109,14 +109,14 @@ def chore(costs: Sequence[float]) -> Dilemma:
 
 
 def crossroads(near: float, near_steps: int, far: float, far_steps: int, most_steps: int = 60) -> Dilemma:
-    """Returns a world with a near and a far reward at the ends of two roads. The agent can wait where they part."""
+    """Returns a world with a near and a far reward at the ends of two roads. The agent can wait at the fork."""
     there = 1 + near_steps
     moves = (
         ((0.0, 1), (0.0, there), (0.0, 0)),
         *_walk(1, near_steps, near),
         *_walk(there, far_steps, far),
     )
-    about = "A short way pays little and a long way much. One can wait at the crossroads for ever."
+    about = "A short road pays little and a long road pays much. The agent can wait at the crossroads forever."
     return Dilemma("crossroads", about, ("near", "far", "wait"), moves, most_steps)
 
 

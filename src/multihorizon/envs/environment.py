@@ -22,8 +22,8 @@ class Step(NamedTuple):
         truncated: Whether the episode was cut off, for example by a time limit. Targets bootstrap from `observation`.
         duration: Units of time that the step lasted, positive; by default 1.
         survival: The probability e^{-λ(s, a)} of surviving the step, in (0, 1]; by default 1. Agents discount by it,
-            but it does not end episodes. An environment that itself ends episodes by the same danger must not report
-            it, because the danger would count twice. `Lethal` turns reported survival into deaths.
+            but it does not end episodes. An environment that also ends episodes because of this danger must not report
+            it: the danger would count twice. `Lethal` turns reported survival into deaths.
     """
 
     observation: Array

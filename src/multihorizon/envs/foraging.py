@@ -20,7 +20,7 @@ from multihorizon.mdp import HazardousMDP
 if TYPE_CHECKING:
     from multihorizon.envs.finite import FiniteWorld
 
-HAZARD = Exponential(0.5)  # no single γ chooses the better meal from every start under it
+HAZARD = Exponential(0.5)  # under this prior, no single γ chooses the better meal from every start
 
 MOVES = {"^": (-1, 0), "v": (1, 0), "<": (0, -1), ">": (0, 1)}  # the four actions: up, down, left, right
 
@@ -112,7 +112,7 @@ class Foraging:
 
     def environment(self) -> "FiniteWorld":
         """Returns the world without hazard as an environment; observations are one-hot cells."""
-        from multihorizon.envs.finite import FiniteWorld  # needs JAX
+        from multihorizon.envs.finite import FiniteWorld  # imports JAX, which `mdp` does not need
 
         return FiniteWorld(self.mdp(), self.starts, (*self.shape, 1), self.most_steps, self.backdrop())
 

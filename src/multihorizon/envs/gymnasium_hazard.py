@@ -21,8 +21,8 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
     Args:
         env: The environment.
         prior: The prior over λ.
-        seed: Fixes the draws until the first seeded reset. By default they differ between any two wrappers, as the
-            draws of an unseeded Gymnasium environment do.
+        seed: Seed of the draws until the first seeded reset. By default, draws differ between wrappers, as in an
+            unseeded Gymnasium environment.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], prior: Prior, seed: int | None = None) -> None:

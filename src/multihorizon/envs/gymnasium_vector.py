@@ -1,4 +1,4 @@
-"""Steps any Gymnasium environment with discrete actions, with Gymnasium's own vector environment."""
+"""Steps any Gymnasium environment with discrete actions, using Gymnasium's own vector environment."""
 
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Adapts JAX environments with gymnax's interface. It does not import gymnax.
 
-Gymnax's environments have `default_params`, `reset(key, params) -> (observation, state)` and
-`step(key, state, action, params) -> (observation, state, reward, done, info)`; Craftax's have the same.
+Environments of gymnax and Craftax have `default_params`, `reset(key, params) -> (observation, state)` and
+`step(key, state, action, params) -> (observation, state, reward, done, info)`.
 """
 
 from collections.abc import Mapping

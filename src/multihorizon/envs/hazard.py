@@ -29,7 +29,7 @@ class HazardState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Hazard:
-    """Any JAX environment under hazard.
+    """Puts any JAX environment under hazard.
 
     The step in which the agent dies still earns its reward, as in the paper: P_λ(s' | s, a) = e^{-λ} P(s' | s, a), and
     R(s, a) does not depend on survival. A step that lasts dt is survived with probability e^{-λ dt}.

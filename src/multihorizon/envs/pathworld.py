@@ -55,8 +55,8 @@ class Pathworld:
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
         """Returns Pathworld as a finite MDP.
 
-        State 0 is the choice, whose actions are the paths. The states of each path follow. On a path every action
-        moves forward. The last state of path i is reached at t = i² and pays its reward on leaving.
+        State 0 is the choice, where each action starts one path. The other states are those of the paths in order. On a
+        path every action moves forward. The last state of path i is reached at t = i², and leaving it pays the reward.
 
         Args:
             hazard: The hazard prior.

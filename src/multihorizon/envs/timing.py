@@ -1,7 +1,7 @@
 """Timing: the duration and the survival probability of each step, which an environment may report.
 
 Heads discount a step by γ^{dt} e^{-λ}, where dt is its duration and e^{-λ} its survival. Most environments report
-neither, and then nothing is stored or computed for them. `TimingFields` states before training which are reported.
+neither, and timing then takes no memory and no computation. `TimingFields` states before training what is reported.
 """
 
 import math
@@ -35,7 +35,7 @@ class TimingFields(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """The timing of one or more steps. A field is None if the environment does not report it, which means 1.
+    """The timing of one or more steps. A field that is not reported is None, which means 1.
 
     Attributes:
         duration: The duration of a step, positive and finite.
@@ -86,7 +86,7 @@ def _number(info: Mapping[str, Any], name: str) -> float:
     if name not in info:
         raise InputError(
             f'metadata["{METADATA}"] of the environment names "{name}", so the info of every step must have it; '
-            "a step had none"
+            "a step does not have it"
         )
     try:
         return float(info[name])

@@ -31,7 +31,7 @@ from multihorizon.training.worlds import world
 
 HORIZONS = minimax_grid(DISCOUNT, heads=4, gamma_max=0.97, t_max=40)
 SEEDS, STEPS, ENVIRONMENTS = 10, 20_000, 4
-LONGEST = 60  # an agent that still waits after so many steps counts as waiting for ever
+LONGEST = 60  # an agent that still waits after this many steps counts as waiting forever
 
 LIMITS: dict[Consistency, Callable[[HazardousMDP, Horizons], Behaviour]] = {
     Consistency.NAIVE: naive_by_heads,
@@ -79,7 +79,7 @@ def exact(dilemma: Dilemma, rule: Consistency, horizons: Horizons = HORIZONS) ->
 def walk(
     dilemma: Dilemma, horizons: Horizons, values: Float[np.ndarray, "H states A"], actions: Int[np.ndarray, "T states"]
 ) -> Outcome:
-    """Follows actions by time and state for at most `LONGEST` steps. The last row holds for all later times."""
+    """Follows `actions` for at most `LONGEST` steps. Their last row also applies to all later times."""
     state = 0
     path: list[int] = []
     taken: list[int] = []

@@ -25,8 +25,8 @@ class ExperimentRun:
         agent: The agent. Its name is the label of the run.
         environment: The name of the environment.
         seeds: The number of seeds.
-        wanted: The discount that the agent is configured for, to compare with the one that its horizons add up to.
-        steps: Training steps of each seed; None for the environment's default, as for the next three.
+        wanted: The discount that the agent is configured for. Reports compare it with that of its horizons.
+        steps: Training steps of each seed. Here and in the next three, None means the environment's default.
         training_steps: Training steps of each iteration.
         evaluation_steps: Evaluation steps of each iteration.
         environments: The number of environments of each seed.
@@ -105,7 +105,7 @@ class Experiment:
         about: One paragraph about the experiment, for its report.
         runs: The runs.
         pairs: Pairs of labels (baseline, challenger) to compare in each environment.
-        panels: Those of the pairs that share one figure, with a panel for each.
+        panels: The pairs to draw in one figure, with a panel for each.
 
     Raises:
         InputError: If there are no runs, two runs share a folder, or a pair names an unknown label.

@@ -95,14 +95,14 @@ def chosen_meals(learner: Learner, world_: FiniteWorld, parameters: PyTree[Array
 
 @dataclass(frozen=True)
 class Choice:
-    """The choices of a discount from each start and their mean return, from the exact solver."""
+    """The meal that a policy reaches from each start, and its mean return under hazard, both computed exactly."""
 
     meals: Int[np.ndarray, " starts"]
     earned: float
 
 
 def exact_choice(agent: AgentConfig) -> Choice:
-    """Returns the choices of an agent with exact values, each head bootstrapped by its own best action."""
+    """Returns the choices of an agent with exact values, in which each head bootstraps with its own best action."""
     field = Foraging()
     heads = zip(agent.horizons.gammas, agent.horizons.weights, strict=True)
     values = sum(
@@ -113,7 +113,7 @@ def exact_choice(agent: AgentConfig) -> Choice:
 
 
 def best_choice(prior: Prior = PRIOR) -> Choice:
-    """Returns the best choices under a prior: those of its exact discount, which this world never makes it reverse."""
+    """Returns the best choices under a prior. In this world, the discount that it implies never reverses a choice."""
     field = Foraging()
     mdp = field.mdp(prior)
     actions = np.argmax(mdp.rewards, axis=1)
@@ -127,7 +127,7 @@ def best_choice(prior: Prior = PRIOR) -> Choice:
 
 
 def choice_of(actions: Int[np.ndarray, " states"], prior: Prior = PRIOR) -> Choice:
-    """What a policy walks to from each start, and earns under a prior: exactly, in the MDP."""
+    """Returns the meal that a policy reaches from each start, and its mean return under a prior, from the exact MDP."""
     field, policy = Foraging(), np.eye(4)[actions]
     at = field.starts, actions[field.starts]
     meals = action_values(field.mdp(), policy)[at]

@@ -30,7 +30,7 @@ ENVIRONMENT = {
 # With these settings a local cluster listens only on the loopback interface, as Ray does by default on macOS and
 # Windows. It also requires a token, if this version of Ray supports one.
 LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
-RETRIES = 20  # how often a task is restarted after its worker died
+RETRIES = 20  # how many times a task is restarted after its worker dies
 SECONDS_TO_ANSWER = 5.0
 SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_TO_LET_GO = 120.0  # a worker that lost its node holds the run's lock until it ends
@@ -89,7 +89,7 @@ def _connect(ray: Any, address: str) -> None:
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as problem:
         said = str(problem).strip().split("\n")[0]
-        raise InputError(f"there is no Ray cluster at {address} that can be used ({said}); {advice}") from None
+        raise InputError(f"cannot connect to a Ray cluster at {address} ({said}); {advice}") from None
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def _asked(ray: Any, device: str | None, gpu_share: float | None, cpus: int | No
     if not 0 < share <= 1:
         raise InputError(f"gpu_share must lie in (0, 1], got {share:g}")
     if device == "gpu" and not most["GPU"]:
-        raise InputError("the Ray cluster has no GPU; choose the CPU as device")
+        raise InputError("the Ray cluster has no GPU; choose the CPU as the device")
     cores = 1 if cpus is None else at_least("cpus", cpus, 1)
     if cores > most["CPU"]:
         raise InputError(f"cpus must be at most {most['CPU']:g}, the cores of the cluster's largest node, got {cores}")

@@ -164,14 +164,14 @@ def _begun(one: PlannedRun) -> PlannedRun:
 
 
 class Speed:
-    """The speed of learning since the run was started or resumed, without warm-up and compilation."""
+    """The speed of learning since the run was started or resumed, excluding warm-up and compilation."""
 
     def __init__(self) -> None:
         self._from: int | None = None
         self._steps, self._seconds = 0, 0.0
 
     def after(self, progress: Progress) -> float | None:
-        """Returns the steps per second so far, or None if none were timed."""
+        """Returns the steps per second so far, or None if no steps were timed."""
         if progress.loss is not None:
             steps = 0 if self._from is None else progress.step - self._from
             self._from = progress.step
@@ -196,7 +196,8 @@ def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) ->
         earned[0] = _mean(outcome.evaluation_returns)
         report(Progress(outcome.step, outcome.returns, None, 0.0, outcome.steps_per_second))
 
-    with made(configuration, env=world(configuration.environment)) as trainer:  # may import code: the user chose it
+    # `world` may import the environment's module, which is safe: the user chose the environment.
+    with made(configuration, env=world(configuration.environment)) as trainer:
         memory.check(trainer)
         with closing(Records(folder, configuration)) as records:
             record(trainer, configuration, records, report, finished, warn)

@@ -1,6 +1,6 @@
 """A convolution with SAME padding, its bias and its ReLU, computed in one of several ways.
 
-For convolutions, only this module chooses between GPU kernels and their plain counterparts. Functions are written for
+For convolutions, only this module chooses between GPU kernels and their plain twins. Functions are written for
 one image; vmap adds the batch and the seeds.
 """
 

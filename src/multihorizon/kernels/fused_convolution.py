@@ -136,7 +136,7 @@ def _weight_kernel(
 
 
 def _image_kernel(geometry: Geometry, weight: Any, out: Any, gradient: Any, image_gradient: Any) -> None:
-    """Computes the gradient with respect to the image. Pixels that are equal modulo the stride meet the same taps."""
+    """Computes the gradient with respect to the image. Pixels that are equal modulo the stride use the same taps."""
     row, column = _divided(pl.program_id(0), geometry.stride)
     y, x = _divided(pl.program_id(1) * PLACES + jnp.arange(PLACES), -(-geometry.width // geometry.stride))
     y, x = y * geometry.stride + row, x * geometry.stride + column

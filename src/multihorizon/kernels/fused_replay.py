@@ -27,7 +27,7 @@ def _row(ref: Any, *place: Any, length: int) -> Any:
 def _search(values: Float[Array, " w"], share: Float[Array, ""], length: int) -> Int[Array, ""]:
     """Returns the first index whose running sum exceeds a share of the total.
 
-    If values are not finite there may be none. The last index is then returned, so that later writes stay in bounds.
+    If values are not finite, no such index may exist. The last index is then returned, so that writes stay in bounds.
     """
     sums = jnp.cumsum(values)
     whole = jnp.max(sums)

@@ -1,14 +1,14 @@
 """Three ways to act by a discount d(t) = Σ wᵢ γᵢ^t that is not exponential, solved exactly.
 
 Under such a discount a plan that is best today need not be best tomorrow. A *naive* agent plans again at each step. A
-*precommitted* agent keeps the plan of the first step: it updates its belief by survival, so that after t steps head i
-has the weight wᵢ γᵢ^t. A *sophisticated* agent knows that its later selves will choose for themselves, and plays a best
-response to them.
+*precommitted* agent keeps the plan of the first step. It updates its belief as it survives, so that after t steps head
+i has the weight wᵢ γᵢ^t. A *sophisticated* agent knows that its later selves will choose for themselves, and plays a
+best response to them.
 
-`naive` and `precommitted` solve for the best plan itself. An agent with one head per γ, each bootstrapped by its own
-best action (the paper's), has the values of H different plans instead; `naive_by_heads` and `precommitted_by_heads`
-are the limits of such agents. Heads bootstrapped by the acting policy have the equilibria of `sophisticated` as their
-fixed points.
+`naive` and `precommitted` solve for the best plan itself. The paper's agent instead has one head per γ, and each head
+bootstraps from its own best action. Its heads therefore have the values of H different plans; `naive_by_heads` and
+`precommitted_by_heads` are the limits of such agents. If all heads bootstrap from the acting policy, their fixed points
+are the equilibria of `sophisticated`.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,8 +27,8 @@ from multihorizon.mdp.model import HazardousMDP
 from multihorizon.mdp.values import optimal_control
 from multihorizon.mdp.weighted_heads import Behaviour, WeightedHeads
 
-MOST_POLICIES = 20_000  # up to this many, all policies are tried for an equilibrium
-BEST_RESPONSES = 200  # with more policies than that: the number of best responses tried from each start
+MOST_POLICIES = 20_000  # up to this number, all policies are tested for an equilibrium
+BEST_RESPONSES = 200  # otherwise, the number of best responses tried from each start
 Response = Callable[[Int[np.ndarray, " S"]], Int[np.ndarray, " S"]]
 
 
@@ -119,7 +119,7 @@ def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
 
 
 def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
-    """Returns the limit of an agent with a head per γ that keeps its first plan: argmax Σ wᵢ γᵢ^t Q_γᵢ at time t.
+    """Returns the limit of a precommitted agent with one head per γ: argmax Σ wᵢ γᵢ^t Q_γᵢ at time t.
 
     Each head is bootstrapped by its own best action.
 
@@ -134,11 +134,11 @@ def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
 
 
 def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Equilibrium:
-    """Returns an equilibrium of the agent's selves: in each state the best action, given what the others will do.
+    """Returns an equilibrium of the agent's selves: each self's action is the best, given the actions of the others.
 
     Where the horizon is finite, because `steps` is given or because no state can be visited twice, the equilibrium is
     found backwards in time and is unique except for ties. Otherwise it is a fixed point among pure policies that do not
-    depend on time: all policies are tried if there are at most 20,000; otherwise best responses are repeated
+    depend on time: all policies are tried if there are at most 20,000; otherwise best responses are iterated
     from several starts.
 
     Args:
@@ -165,7 +165,7 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
 
 
 def _visited_once(mdp: HazardousMDP) -> Int[np.ndarray, " S"] | None:
-    """Returns the states, each after all states that it leads to; None if a state can be visited twice."""
+    """Returns the states, each listed after all states that it leads to; None if a state can be visited twice."""
     rows = sparse.coo_array(mdp.matrix)
     starts, ends = rows.coords[0] // mdp.actions, rows.coords[1]
     graph = sparse.csr_array((np.ones(len(starts)), (starts, ends)), shape=(mdp.states, mdp.states))
@@ -193,7 +193,7 @@ def _backwards(heads: WeightedHeads, order: Int[np.ndarray, " S"]) -> Equilibriu
 
 
 def _respond(response: Response, policy: Int[np.ndarray, " S"]) -> Iterator[Int[np.ndarray, " S"]]:
-    """Yields fixed points that repeated best responses reach, first in all states at once, then in one at a time."""
+    """Yields fixed points of repeated best responses, first in all states at once, then in one state at a time."""
     for at_once in (True, False):
         current = policy
         for turn in range(BEST_RESPONSES):
@@ -230,7 +230,7 @@ def _fixed_point(heads: WeightedHeads) -> Equilibrium:
     if not stable:
         raise InputError(
             f"no equilibrium in pure policies that do not depend on time: {tried}; give steps, the length of an "
-            "episode, for which there always is one"
+            "episode: then there always is one"
         )
     found: list[Behaviour] = []
     for policy in stable:

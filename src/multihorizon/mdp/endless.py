@@ -21,7 +21,7 @@ TOO_LONG = f"episodes under this policy are too long to sum: more than {MOST_TER
 REPEATS = 1e-14  # relative; expected rewards that differ by less count as equal
 SETTLED = 1024  # periods after which three terms of the formula are accurate
 FAR = 1e30  # time after which a power law has its final exponent
-MARGIN = 1e-3  # required excess of the exponent over 1: the accuracy of priors that are integrated numerically
+MARGIN = 1e-3  # required excess of the exponent over 1; numerically integrated priors have this accuracy
 X, W = np.polynomial.legendre.leggauss(20)
 
 
@@ -51,7 +51,7 @@ def endless_series(
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     expected = rewards
     earlier = np.full((period, mdp.states), np.nan)  # expected rewards over one period, at half the time
-    start, end = 1, 1 + SETTLED * period  # start ≡ 1 modulo the period, so that both are compared at the same phase
+    start, end = 1, 1 + SETTLED * period  # start ≡ 1 modulo the period, so `recent` and `earlier` have the same phase
     while end <= MOST_TERMS:
         recent = np.empty((period, mdp.states))
         for t, share in enumerate(np.asarray(_shares(mdp, np.arange(start, end))), start):
@@ -70,8 +70,8 @@ def endless_series(
 def tail_sums(mdp: HazardousMDP, start: int, period: int) -> Float[np.ndarray, " period"]:
     """Returns Σ_j c(start + i + j · period) for i = 0, ..., period - 1, where c = s·d.
 
-    By Euler and Maclaurin the sum is ∫c / p + c/2 - p c'/12, where p is the period. The terms left out have order
-    (p / start)^4 and are negligible if start ≥ 1024 p.
+    By the Euler-Maclaurin formula the sum is ∫c / p + c/2 - p c'/12, where p is the period. The omitted terms
+    have order (p / start)^4 and are negligible if start ≥ 1024 p.
     """
     at = start + np.arange(period, dtype=float)
     c = _shares(mdp, at)

@@ -10,7 +10,7 @@ from multihorizon.discounting.horizons import discount_factors
 from multihorizon.errors import InputError, at_least
 from multihorizon.mdp.model import HazardousMDP
 
-RATE_POWER = 0.8  # step size 1 / visits^0.8: fast, and sure to converge (Even-Dar & Mansour, 2003)
+RATE_POWER = 0.8  # step size 1 / visits^0.8: fast, with guaranteed convergence (Even-Dar & Mansour, 2003)
 MOST_STEPS = 100_000
 
 
@@ -54,7 +54,7 @@ def q_learning(
 def _episodes(
     mdp: HazardousMDP, start: int, episodes: int, rng: np.random.Generator
 ) -> Iterator[list[tuple[int, int, int]]]:
-    """Yields (state, action, next state or -1) of each episode; all are simulated together, as behaviour is fixed."""
+    """Yields (state, action, next state or -1) of each episode. The policy is fixed, so all run together."""
     states = np.full(episodes, start)
     walked = []
     while np.any(states >= 0):

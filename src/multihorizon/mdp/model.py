@@ -26,11 +26,11 @@ class HazardousMDP:
         transitions: P(s' | s, a), an array [S A S] or, for large MDPs, a sparse matrix [S·A S]. Rows may add up to
             less than 1: the rest is the probability that the episode ends with that step. A sum within 1e-9 of 1
             counts as 1.
-        rewards: The reward of each transition, which comes at its start [S A].
+        rewards: The reward of each transition, which is paid at its start [S A].
         hazard: The prior H over the hazard of an episode, per unit of time.
         discount: The discount d(t).
-        durations: How long each transition lasts, positive [S A]; by default 1. A head with discount factor γ values
-            what follows by γ^{dt}, and the hazard of the episode is survived with probability e^{-λ dt}.
+        durations: How long each transition lasts, positive [S A]; by default 1. A head with discount factor γ
+            discounts what follows by γ^{dt}, and the hazard of the episode is survived with probability e^{-λ dt}.
         survivals: The probability e^{-λ(s,a)} with which each transition is survived, in (0, 1] [S A], on top of the
             hazard of the episode; by default 1.
 
@@ -117,7 +117,7 @@ class HazardousMDP:
         """Returns the same MDP with every transition split into steps of duration 1; durations must be whole.
 
         The states of this MDP come first. Intermediate states follow: a transition of duration n passes through n - 1
-        of them, which have one outcome and no reward.
+        of them. They have no reward, and all their actions have the same effect.
 
         Raises:
             InputError: If a duration is not a whole number.

@@ -17,7 +17,7 @@ from multihorizon.mdp.model import HazardousMDP, Policy
 
 TOLERANCE = 1e-12  # of the sum of the series, relative to the largest value
 BLOCK = 64  # times at which s(t) d(t) is evaluated together
-ESTIMATED_AT = 4096  # terms after which it is clear how many are needed
+ESTIMATED_AT = 4096  # terms after which the required number of terms is estimated
 
 
 def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
@@ -25,8 +25,8 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
 
     Averaged over λ, a reward at time t has the weight s(t) d(t), so Q = Σ_t s(t) d(t) E[R_t]. Where s·d is exponential,
     this is one linear system. Otherwise the series is summed until a bound on the remaining terms is negligible. If a
-    task never ends and s·d is a power law, the value may be infinite, as under the hyperbola (the paper's footnote 2).
-    Where it is finite, `endless.py` sums the series.
+    task never ends and s·d is a power law, the value may be infinite, as under a hyperbolic discount (the paper's
+    footnote 2). Where it is finite, `endless.py` sums the series.
 
     Args:
         mdp: The MDP, with its hazard and its discount.

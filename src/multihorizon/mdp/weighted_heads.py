@@ -1,4 +1,4 @@
-"""The heads of a discount Σ wᵢ γᵢ^t in a finite MDP: their values under given actions, and the best plan by it."""
+"""The heads of a discount Σ wᵢ γᵢ^t in a finite MDP: their values under given actions, and the best plan."""
 
 from dataclasses import dataclass, replace
 
@@ -18,11 +18,11 @@ BETTER = 1e-10  # an action is preferred if it is better by this share of the la
 
 @dataclass(frozen=True, eq=False)
 class Behaviour:
-    """What an agent does at each time, and what it is worth.
+    """The actions of an agent at each time, and their value.
 
     Attributes:
-        actions: The action in each state at times t = 0, 1, ... [T S]. The last row holds from then on.
-        values: The value Σ wᵢ Vᵢ of each state at t = 0, by the discount of the agent [S].
+        actions: The action in each state at times t = 0, 1, ... [T S]. The last row also applies to all later times.
+        values: The value Σ wᵢ Vᵢ of each state at t = 0, under the agent's discount [S].
     """
 
     actions: Int[np.ndarray, "T S"]
@@ -38,7 +38,7 @@ class WeightedHeads:
         gammas, which = np.unique(horizons.gammas, return_inverse=True)
         weights = np.bincount(which, horizons.weights)
         if not np.any(weights != 0):
-            raise InputError("the weights of the horizons are all 0: there is nothing to act by")
+            raise InputError("the weights of the horizons are all 0; at least one must be nonzero")
         self.horizons = Horizons(gammas[weights != 0], weights[weights != 0])
         self.mdp = replace(mdp, discount=none())
         self.rates = self.horizons.gammas * np.exp(-mdp.hazard.k)  # γ e^{-λ}
@@ -67,7 +67,7 @@ class WeightedHeads:
         """Returns the best action of each state by weighted values; `kept` wins ties."""
         worth = np.tensordot(weights, values, 1)
         slack = BETTER * max(float(np.abs(worth).max()), 1e-300)
-        first = (worth >= worth.max(axis=1, keepdims=True) - slack).argmax(axis=1)  # ties are broken by the order
+        first = (worth >= worth.max(axis=1, keepdims=True) - slack).argmax(axis=1)  # the first of tied actions
         if kept is None:
             return first
         stays = worth[np.arange(len(kept)), kept] >= worth.max(axis=1) - slack
@@ -101,7 +101,7 @@ class WeightedHeads:
         return weights * ratios ** np.arange(last + 1)[:, None]
 
     def plan(self, steps: int | None) -> Int[np.ndarray, "T S"]:
-        """Returns the actions of the best plan by the discount, found backwards in time."""
+        """Returns the actions of the best plan under the discount, computed backwards in time."""
         self.require_unit_steps()
         if steps is None:
             self.require_an_end()
@@ -121,7 +121,7 @@ class WeightedHeads:
         return np.stack(rows[::-1])
 
     def behaviour(self, actions: Int[np.ndarray, "T S"], ends: bool = False) -> Behaviour:
-        """Returns actions as a behaviour with values. If `ends` is true, the episode is cut off after the last row."""
+        """Returns the actions with their values. If `ends` is true, the episode is cut off after the last row."""
         shape = (len(self.horizons), self.mdp.states)
         later = actions if ends else actions[:-1]
         values = np.zeros(shape) if ends else self.taken(self.bootstrapped(actions[-1]), actions[-1])

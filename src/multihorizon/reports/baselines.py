@@ -39,7 +39,7 @@ class Baseline:
 
     Attributes:
         source: Who published them.
-        agent: The agent's name there, such as "Rainbow".
+        agent: The agent's name in that source, such as "Rainbow".
     """
 
     source: Source

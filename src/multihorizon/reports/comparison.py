@@ -46,7 +46,7 @@ class ScoreChange:
 
     @property
     def percent(self) -> float | None:
-        """The improvement, relative to the absolute value of the baseline's score; None if only that score is 0."""
+        """The improvement relative to the absolute score of the baseline; None if only the baseline's score is 0."""
         if self.challenger == self.baseline:
             return 0.0
         return 100 * (self.challenger - self.baseline) / abs(self.baseline) if self.baseline else None
@@ -99,7 +99,7 @@ class Aggregates:
 
     Attributes:
         environments: The environments with human scores that all these agents have played, by statistic.
-        entries: One for each agent and statistic.
+        entries: One aggregate for each agent and statistic.
         excluded: Environments without human scores.
     """
 
@@ -120,14 +120,14 @@ def compare(scores: Scores, pair: tuple[str, str], statistic: Statistic, rng: np
     """Compares two agents.
 
     Args:
-        scores: Scores of both, among others.
+        scores: The scores, including those of both agents.
         pair: The labels of the baseline and of the challenger.
         statistic: Which scores to compare.
-        rng: For the bootstrap.
+        rng: The random generator for the bootstrap.
 
     Returns:
-        The comparison, or None if they share no environment. Its probability has no interval where an environment
-        has a single seed, or where all seeds of one agent beat all of the other.
+        The comparison, or None if the agents share no environment. The win probability has no interval if an
+        environment has a single seed, or if all seeds of one agent beat all seeds of the other.
     """
     baseline, challenger = pair
     shared = scores.find_shared(statistic, pair)
@@ -153,8 +153,8 @@ def aggregate(scores: Scores, rng: np.random.Generator, full_length: bool = Fals
 
     Args:
         scores: Scores of all agents.
-        rng: For the bootstrap.
-        full_length: Whether the runs are as long as the paper's, so that its scores may be aggregated beside them.
+        rng: The random generator for the bootstrap.
+        full_length: Whether the runs are as long as the paper's, so that its scores may be aggregated with theirs.
     """
     agents = scores.find_comparable(full_length)
     human = [environment for environment in scores.environments if has_human_score(environment)]

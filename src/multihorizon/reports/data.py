@@ -38,7 +38,7 @@ class RunHistory:
     folder: str
     frames: Float[np.ndarray, " T"]  # played by the end of each iteration
     scores: Float[np.ndarray, "S T"]
-    iterations: int = 0  # that the finished run will have
+    iterations: int = 0  # of the finished run
     finished: bool = False
     acting_discount: DiscountCurve | None = None
     wanted_discount: DiscountCurve | None = None
@@ -53,7 +53,7 @@ class DiscountGroup(NamedTuple):
     """Agents that act by the same discount, and the discount that they were configured for."""
 
     agents: list[str]
-    environments: list[str]  # empty unless one of the agents acts by another discount elsewhere
+    environments: list[str]  # empty unless one of the agents acts by another discount in other environments
     acting: DiscountCurve
     wanted: DiscountCurve | None
 
@@ -185,7 +185,7 @@ def _read_loose_runs(folder: Path, warn: Warn) -> RunCollection:
 
 
 def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_seeds: int = 1) -> RunHistory:
-    """Reads one run. Its folder may not exist yet; `environment` and `num_seeds` then say what it will hold."""
+    """Reads one run. If its folder does not exist yet, `environment` and `num_seeds` describe the planned run."""
     shown = str(place.relative_to(root)) if place != root else place.resolve().name
     if not (place / CONFIGURATION).is_file():
         return RunHistory("", replace_controls(environment), shown, np.empty(0), np.empty((num_seeds, 0)))

@@ -9,7 +9,7 @@ import unicodedata
 REPLACEMENT = "�"
 CONTROLS = ("Cc", "Cf", "Cs")
 # Character references are plain text both in HTML and in Markdown (where they cannot start a tag, a link, emphasis, a
-# code span, a heading or a new table cell), so that one function serves both.
+# code span, a heading or a new table cell), so one function serves both.
 _REFERENCES = str.maketrans(
     {
         "&": "&amp;",
@@ -25,7 +25,7 @@ _REFERENCES = str.maketrans(
         "\\": "&#92;",
     }
 )
-_FORMULA_STARTS = ("=", "+", "-", "@")  # of a cell, in spreadsheet programs
+_FORMULA_STARTS = ("=", "+", "-", "@")  # spreadsheet programs read a cell that starts with one as a formula
 
 
 def replace_controls(text: str) -> str:
@@ -38,16 +38,16 @@ def replace_controls(text: str) -> str:
 
 
 def show_controls(text: str) -> str:
-    """Returns the text with � in place of every control character but the line break, for a terminal."""
+    """Returns the text with � in place of every control character except line breaks, for a terminal."""
     return "".join(c if c == "\n" or unicodedata.category(c) not in CONTROLS else REPLACEMENT for c in text)
 
 
 def escape_markup(text: str) -> str:
-    """Returns the text as Markdown and HTML show it literally, also inside a double-quoted attribute."""
+    """Escapes the text so that Markdown and HTML show it literally, also inside a double-quoted attribute."""
     return replace_controls(text).translate(_REFERENCES)
 
 
 def escape_csv(text: str) -> str:
-    """Returns the text of a CSV cell, after an apostrophe where a spreadsheet program would read it as a formula."""
+    """Returns the text of a CSV cell. An apostrophe precedes text that a spreadsheet would read as a formula."""
     line = replace_controls(text)
     return f"'{line}" if line.startswith(_FORMULA_STARTS) else line

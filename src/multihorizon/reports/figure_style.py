@@ -48,7 +48,7 @@ SETTINGS: Any = {
     "savefig.bbox": "tight",
 }
 PLAIN_TEXT = {"text.parse_math": False}  # agents may have a $ in their names
-PAGE_SETTINGS = {"svg.fonttype": "none", "font.size": 11}  # text stays text
+PAGE_SETTINGS = {"svg.fonttype": "none", "font.size": 11}  # text stays text, not outlines
 # A black line gets the page's text colour, so that figures suit a dark page too.
 PAGE_COLOURS = {"#000000": "currentColor", "#e6e6e6": "var(--grid)"}
 
@@ -65,12 +65,12 @@ LineStyles = dict[str, LineStyle]  # by agent
 
 
 def styled(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
-    """Decorates a function that draws: it draws in our style and leaves the caller's settings alone."""
+    """Decorates a drawing function so that it uses our style and leaves the caller's settings unchanged."""
     return _with_settings(draw, SETTINGS)
 
 
 def styled_plain(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
-    """Decorates a function that draws, as `styled` does, and shows all text literally, without mathematics."""
+    """Decorates a drawing function as `styled` does, and shows all text literally, without math mode."""
     return _with_settings(draw, SETTINGS | PLAIN_TEXT)
 
 
@@ -81,7 +81,7 @@ def canvas(width: float, height: float, columns: int = 1, rows: int = 1, **optio
 
 
 def save(figure: Figure, path: Path, plain: bool = False) -> Path:
-    """Writes a figure as PNG or SVG, as the suffix of the path says. The same figure gives the same bytes.
+    """Writes a figure as PNG or SVG, depending on the suffix of the path. The same figure gives the same bytes.
 
     Args:
         figure: The figure to write.
@@ -98,7 +98,7 @@ def save(figure: Figure, path: Path, plain: bool = False) -> Path:
 
 @contextmanager
 def any_script() -> Iterator[None]:
-    """Lets names in scripts that the font lacks show as boxes, without a warning."""
+    """Suppresses the warnings for characters that the font lacks, which are drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
@@ -109,7 +109,7 @@ def choose_line_styles(
 ) -> LineStyles:
     """Chooses a line style for each agent.
 
-    Baselines are grey. Where there are more agents than colours, the two agents of a pair share a colour and the first
+    Baselines are grey. If there are more agents than colours, the two agents of a pair share a colour and the first
     is dashed; if pairs do not cover all agents, colours repeat with dashes.
     """
     ours = [agent for agent in agents if agent not in baselines]

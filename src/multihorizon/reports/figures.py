@@ -35,7 +35,7 @@ from multihorizon.reports.scores import Statistic
 from multihorizon.reports.statistics import IntervalEstimate
 
 CURVE_COLUMNS = 5
-SMALL_GAP = 0.005  # between discounts that count as equal
+SMALL_GAP = 0.005  # largest gap between discounts that count as equal
 
 
 @styled_plain
@@ -150,7 +150,7 @@ def draw_probabilities(comparisons: list[Comparison]) -> Figure:
 
 @styled_plain
 def draw_discounts(groups: list[DiscountGroup], styles: LineStyles) -> Figure:
-    """Draws the discount of each group over the one that it was configured for, with a panel for each group."""
+    """Draws the discount that each group acts by over the one that it was configured for, with one panel per group."""
     columns = min(3, len(groups))
     rows = -(-len(groups) // columns)
     figure, panels = canvas(4.2 * columns + 0.6, 3.3 * rows, columns=columns, rows=rows, sharey=True)
@@ -187,7 +187,7 @@ def _list_environments(runs: Sequence[RunHistory]) -> list[str]:
 
 
 def _fit_legend(labels: list[str], width: float) -> tuple[int, float]:
-    """Returns the columns of a legend that fit a figure, and the legend's height in inches."""
+    """Returns the number of legend columns that fit a figure, and the legend's height in inches."""
     columns = max(1, min(4, int(width / (0.6 + 0.085 * max(map(len, labels), default=0)))))
     rows = -(-len(labels) // columns)
     return -(-len(labels) // max(1, rows)), 0.25 * rows

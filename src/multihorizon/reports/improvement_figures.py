@@ -1,4 +1,4 @@
-"""Figures of improvement: what challengers gain over their baselines, with a bar for each environment."""
+"""Draws the improvement of challengers over their baselines, with a bar for each environment."""
 
 import textwrap
 from typing import Any
@@ -30,7 +30,7 @@ def draw_improvement(comparison: Comparison) -> Figure:
 
 @styled_plain
 def draw_improvement_panels(comparisons: list[Comparison]) -> Figure:
-    """Draws several comparisons in panels, two in a row, as in the paper's ablation."""
+    """Draws several comparisons in panels, two per row, as in the paper's ablation."""
     columns = min(2, len(comparisons))
     rows = -(-len(comparisons) // columns)
     widest = max(len(comparison.changes) for comparison in comparisons)
@@ -65,7 +65,7 @@ def _name_environments(comparison: Comparison) -> list[tuple[str, ScoreChange]]:
 
 
 def _draw_bars(axes: Axes, named: list[tuple[str, ScoreChange]], width: float) -> None:
-    """Draws one bar for each name, in order of height. `width` is that of the panel, in inches."""
+    """Draws one bar for each name, in order of height. `width` is the width of the panel in inches."""
     known = sorted((one for one in named if one[1].percent is not None), key=lambda one: _bar_height(one[1]))
     unknown = [one for one in named if one[1].percent is None]  # from a baseline of 0
     heights = [_bar_height(change) for _, change in known]
@@ -95,7 +95,7 @@ def _scale_bars(axes: Axes, heights: list[float]) -> None:
 
 
 def _annotate_bars(axes: Axes, heights: list[float], unknown: list[ScoreChange]) -> None:
-    """Writes numbers at the bars, and both scores where there is no percentage."""
+    """Writes a number at each bar, and both scores where there is no percentage."""
     place: Any = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
     for x, height in enumerate(heights if len(heights) <= MAX_NUMBERED_BARS else []):
         said = f"{height:+,.0f}".replace("-", "−") if round(height) else "0"

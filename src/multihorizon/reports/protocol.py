@@ -4,11 +4,11 @@ from typing import Any
 
 from multihorizon.errors import InputError
 
-# By folder: the environment and the configuration as config.json holds it, empty where the run has not started.
+# Maps each folder to its environment and the content of config.json, which is empty if the run has not started.
 Configured = dict[str, tuple[str, dict[str, Any]]]
 
-# Agents and their networks are compared, seeds are averaged over, and the rest does not change scores. The number of
-# iterations may differ, because runs are compared over the iterations that all of them have.
+# Settings that may differ. Agents and their networks are what is compared, seeds are averaged over, and the others do
+# not change scores. Runs are compared over the iterations that all of them have, so run lengths may differ.
 NOT_PROTOCOL = {
     "type",
     "agent",
@@ -38,7 +38,7 @@ def check_protocols(configured: Configured) -> None:
     """Checks that the runs of each environment, and of each family, share their protocol.
 
     Raises:
-        InputError: If they do not; it names the setting, its values and the runs.
+        InputError: If they do not. The message names the setting, its values and the runs.
     """
     first: dict[str, tuple[str, dict[str, Any]]] = {}
     for folder, (environment, configuration) in configured.items():
@@ -86,10 +86,10 @@ def make_labels(configured: Configured) -> dict[str, str]:
 
 
 def check_seeds(configured: Configured, labels: dict[str, str]) -> None:
-    """Checks that no seed of an agent is there twice, which would make every interval too narrow.
+    """Checks that no seed of an agent occurs twice, because duplicates would make every interval too narrow.
 
     Raises:
-        InputError: If one is; it names both folders.
+        InputError: If one does. The message names both folders.
     """
     holds: dict[tuple[str, str, int], str] = {}
     for folder, (environment, configuration) in configured.items():

@@ -23,12 +23,12 @@ class RewardPanel:
 
     empty: UInt8[np.ndarray, "h w 3"]
     timeline: RewardTimeline
-    columns: Float[np.ndarray, " edges"]  # pixel of each edge of a bin
-    zero: float  # pixel row of no reward
+    columns: Float[np.ndarray, " edges"]  # pixel column of each edge of a bin
+    zero: float  # pixel row of reward 0
     rows_per_reward: float
 
     def drawn(self, step: int) -> UInt8[np.ndarray, "h w 3"]:
-        """Returns the panel at a step: a bar for each bin, and over the largest bar the times that it may stand for."""
+        """Returns the panel at a step: a bar for each bin, and a line over the possible times of the largest bar."""
         pixels = self.empty.copy()
         rewards = self.timeline.rewards[step]
         for low, high, reward in zip(self.columns[:-1], self.columns[1:], rewards, strict=True):
@@ -50,13 +50,13 @@ def make_panel(
     """Decodes the rewards that the agent expects at each step, and draws the panel's axes.
 
     Args:
-        taken: Q of the action taken, by each head.
+        taken: Q of the action taken, for each step and head.
         gammas: The heads' discount factors.
         width: Pixels.
         height: Pixels.
 
     Returns:
-        The panel, or None where there are fewer than three different discount factors.
+        The panel, or None if there are fewer than three different discount factors.
     """
     if len(np.unique(gammas)) < LEAST_HEADS:
         return None

@@ -48,7 +48,7 @@ class Scores:
         agents: Labels of the agents in display order, baselines last.
         environments: Names in display order.
         by_seed: The scores under each statistic, by agent and environment.
-        baselines: Those of the agents whose scores are published by others, by label.
+        baselines: The agents whose scores others published, by label.
         notes: What a reader must know, one sentence each.
     """
 
@@ -69,7 +69,7 @@ class Scores:
         return [e for e in self.environments if all((a, e) in self.by_seed[statistic] for a in named)]
 
     def find_comparable(self, full_length: bool) -> list[str]:
-        """Returns the agents to rank: the paper's scores are among them only where runs are as long as the paper's."""
+        """Returns the agents to rank. The paper's scores are included only if the runs are as long as the paper's."""
         return [agent for agent in self.agents if full_length or not self._is_from_paper(agent)]
 
     def select(self, statistic: Statistic, agent: str, environments: list[str]) -> list[Float[np.ndarray, " S"]]:
@@ -95,7 +95,7 @@ def has_human_score(environment: str) -> bool:
 
 
 def score_runs(collection: RunCollection, dopamine: DopamineCurves | None = None) -> Scores:
-    """Scores all runs of an environment over the iterations that all of them have.
+    """Scores the runs of each environment over the iterations that all of them have.
 
     Runs with less than half of the longest run's frames are not compared. The paper's scores, and Dopamine's over as
     many frames as the runs have, are added as baselines.

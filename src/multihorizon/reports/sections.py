@@ -66,7 +66,7 @@ class ReportContents:
     Attributes:
         title: The title of the page.
         about: One paragraph about the runs.
-        notes: What a reader must know, one sentence each.
+        notes: Notes for the reader, one sentence each.
         sections: The sections in order.
         csv_tables: Tables that are written as CSV only.
         styles: The line style of each agent.

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy.special import ndtr, stdtrit
 
 Strata = Sequence[Float[np.ndarray, "... _"]]
-Value = Float[np.ndarray, "..."] | float  # of one sample, or of each of many
+Value = Float[np.ndarray, "..."] | float  # of one sample, or of each of many samples
 REPLICATIONS = 2_000
 LEVEL = 0.95
 
@@ -45,8 +45,8 @@ def iqm(strata: Strata, share: float | None = None) -> Value:
 def trimmed_share(strata: Strata) -> float:
     """Returns the share of runs that the IQM trims at either end.
 
-    Resamples have fewer runs. Rounding a quarter of those down again would trim another share, so the interval would
-    not be that of the estimate.
+    Resamples have fewer runs. Rounding a quarter of those down again would trim a different share, so the interval
+    would not belong to the estimate.
     """
     count = sum(scores.shape[-1] for scores in strata)
     return (count // 4) / count
@@ -91,7 +91,7 @@ def resampled(
     """Draws S − `fewer` of each environment's S seeds with replacement, `replications` times.
 
     With draws of S seeds, the variance is (S − 1)/S of the true one: with three seeds, a 95% interval covers 89%. With
-    draws of S − 1 it is right (McCarthy & Snowden, 1985). `fewer=0` is the plain bootstrap, as in rliable.
+    draws of S − 1, the variance is right (McCarthy & Snowden, 1985). `fewer=0` is the plain bootstrap, as in rliable.
     """
     return [scores[rng.integers(0, len(scores), (replications, max(1, len(scores) - fewer)))] for scores in strata]
 

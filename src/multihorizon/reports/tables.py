@@ -30,7 +30,7 @@ class Cell:
     Attributes:
         text: The text in Markdown and HTML.
         value: The value in CSV files, by which HTML tables are sorted; by default, the text.
-        bold: Whether this is the best of its kind.
+        bold: Whether the text is bold, which marks the best value.
     """
 
     text: str

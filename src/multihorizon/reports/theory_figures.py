@@ -25,7 +25,7 @@ from multihorizon.reports.figure_style import (
     styled,
 )
 
-# An agent that is in several figures has one colour in all of them.
+# An agent has the same colour in all figures.
 COLOURS = {"hyperbolic": BLUE, "gamma=0.975": ORANGE, "gamma=0.95": GREEN, "gamma=0.9": RED, "gamma=0.99": PURPLE}
 TITLES = {
     "matching_prior": "The agent's prior matches the world's:\nit values every path nearly right",
@@ -41,7 +41,7 @@ def draw_hyperbolic_against_exponential() -> Figure:
     figure, (axes,) = canvas(7.2, 4.2)
     t = np.linspace(0, 50, 501)
     gamma = 0.9
-    k = 1 / gamma - 1  # the same discount of the first step
+    k = 1 / gamma - 1  # both discounts agree on the first step
     axes.plot(t, discount.hyperbolic(k)(t), color=BLUE, label=f"hyperbolic, 1/(1 + {k:.2f}t)")
     axes.plot(t, discount.exponential(gamma)(t), color=ORANGE, linestyle="--", label=f"exponential, {gamma:g}$^t$")
     axes.set(xlabel="steps t", ylabel="what a reward is worth now", ylim=(0, 1.02), xlim=(0, 50))
@@ -130,10 +130,10 @@ def draw_integral_forms(k: float = 0.05, heads: int = 20, gamma_max: float = 0.9
 
 @styled
 def draw_fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figure:
-    """Draws the discounts of several sets of horizons beside the one wanted.
+    """Draws the discounts of several sets of horizons beside the wanted discount.
 
     Args:
-        wanted: The discount that they approximate.
+        wanted: The discount that the horizons approximate.
         reached: Horizons by label. The largest error of the first is marked.
         t_max: The last time drawn.
     """

@@ -1,4 +1,4 @@
-"""Writes a video of an episode: the game, beside it each horizon's Q-value over time, and when reward is expected."""
+"""Writes a video of an episode that shows the game, each horizon's Q-value over time, and when reward is expected."""
 
 import importlib.util
 import warnings
@@ -25,7 +25,7 @@ CURSOR = tuple(int(RED[i : i + 2], 16) for i in (1, 3, 5))
 
 
 def check_writer(path: Path) -> None:
-    """Raises an InputError unless the path is that of an MP4 or a GIF, and it can be written."""
+    """Raises an InputError unless the path names an MP4 or a GIF that can be written."""
     if path.suffix not in (".mp4", ".gif"):
         raise InputError(f"a video is an .mp4 or a .gif, not {path.name}")
     if path.suffix == ".mp4" and importlib.util.find_spec("imageio_ffmpeg") is None:
@@ -77,7 +77,7 @@ def draw_q_values(episode: "EpisodeRecord", title: str) -> tuple[Figure, Int[np.
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
         order = np.argsort(episode.gammas)
         shades = colormaps["viridis"](np.linspace(0, 0.92, len(order)))
-        if len(order) > 1:  # wide and behind the others, so that it is visible where they coincide
+        if len(order) > 1:  # a wide line behind the others, so that it is visible where they coincide
             above.plot(
                 steps, (taken * episode.acting_weights).sum(axis=1), color=BLACK, lw=6, alpha=0.18, label="acts by"
             )
@@ -139,7 +139,7 @@ def _write_mp4(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_
         writer.close()
     except OSError:  # its message holds ffmpeg's whole command
         raise InputError(problem) from None
-    if _count_frames(path) != len(frames):  # ffmpeg ends quietly on a full disk
+    if _count_frames(path) != len(frames):  # ffmpeg reports no error on a full disk
         raise InputError(problem)
 
 

@@ -119,7 +119,7 @@ class Checkpoints:
                 ) from problem
             if damaged:
                 warn(f"using the previous checkpoint, {path.name}")
-            for bad in damaged:  # otherwise they would be taken for newer than the next checkpoints
+            for bad in damaged:  # otherwise they would seem newer than the next checkpoints
                 bad.rename(bad.with_name(f"{DAMAGED}{bad.name}"))
             return state, iterations
         if damaged:

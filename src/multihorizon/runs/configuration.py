@@ -49,7 +49,7 @@ class Configuration:
         seeds: The number of seeds that train side by side.
         environments: The number of environments for each seed.
         evaluation_environments: The number of environments for each seed in evaluation.
-        checkpoint_minutes: The least time between two checkpoints; with 0, every iteration writes one.
+        checkpoint_minutes: The minimum time between two checkpoints; with 0, every iteration writes one.
         checkpoint_replay: Whether checkpoints hold the replay buffer.
         weights_every: The number of iterations between two weights files that are kept.
     """

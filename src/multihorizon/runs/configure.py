@@ -17,7 +17,7 @@ from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Collector, Evaluator, Trainer
 from multihorizon.training.worlds import World, stored_world, world
 
-MOST_ON_DEVICE, MOST_ON_HOST = 1_000_000, 1_024  # environments for each seed; those on the host are slow to make
+MOST_ON_DEVICE, MOST_ON_HOST = 1_000_000, 1_024  # most environments for each seed; those on the host are slow to make
 
 
 def configured(
@@ -35,7 +35,7 @@ def configured(
     checkpoint_replay: bool = True,
     network: Any = None,
 ) -> Configuration:
-    """Returns the configuration of a run. Arguments of None and open settings of the agent get defaults."""
+    """Returns the configuration of a run. Arguments that are None and open settings of the agent get defaults."""
     agent = chosen.adapt(agent)
     default = chosen.schedule
     steps = default.steps if steps is None else at_least("steps", steps, 0)

@@ -1,4 +1,4 @@
-"""Evaluates a policy: returns of whole episodes with its weights frozen, with or without hazard."""
+"""Evaluates a policy by the returns of whole episodes, with or without hazard. Its weights stay frozen."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from multihorizon.training.state import follow
 from multihorizon.training.worlds import World
 
 MOST_AT_ONCE = 32  # environments on the host
-HAZARD = 0x68617A  # separates the random numbers for hazard from all others of a seed
+HAZARD = 0x68617A  # separates the random numbers for hazard from all other random numbers of a seed
 
 Told = Callable[[int, int], None]
 """Receives the number of finished episodes and the number of steps."""
@@ -83,7 +83,7 @@ def evaluate(
     max_steps: int = MOST_STEPS,
     told: Told = lambda ended, steps: None,
 ) -> Returns:
-    """Plays whole episodes with a policy and returns what it earned.
+    """Plays whole episodes with a policy and collects their returns.
 
     Args:
         policy: A trained policy.
@@ -102,7 +102,7 @@ def evaluate(
         The undiscounted returns and lengths of the episodes, with their mean and its confidence interval.
 
     Raises:
-        InputError: The environment has other observations or actions than the policy, or an argument is out of range.
+        InputError: The environment's observations or actions differ from the policy's, or an argument is out of range.
     """
     if not isinstance(policy, Policy):
         raise InputError(f"policy must be a Policy, as run.policy() or mh.load(...) returns, got {policy!r}")
@@ -144,8 +144,8 @@ def _on_host(
     """Plays a fixed number of episodes in each environment, so that short episodes are not counted more often.
 
     An environment on the host resets itself only when its own episode is over. If hazard or `max_steps` ends an episode
-    earlier, the environment steps on without being counted until it resets itself, or until all environments wait in
-    this way and are reset together.
+    earlier, the environment's further steps do not count until it resets itself. Once no environment counts any more,
+    all of them are reset together.
     """
     assert chosen.on_host is not None
     at_once = min(episodes, MOST_AT_ONCE)

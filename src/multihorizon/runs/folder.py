@@ -20,7 +20,7 @@ CONFIGURATION, METRICS, WEIGHTS, CHECKPOINTS, LOCK = (
 EXPERIMENT = "experiment.json"  # in the folder of a sweep, which holds the folders of its runs
 LATEST = "-latest"  # weights after the latest iteration of a run that is not finished
 LAST_GOOD = "-last-good"  # weights before training diverged
-DAMAGED = "damaged-"  # begins the name of a file that was damaged and put aside
+DAMAGED = "damaged-"  # prefix of the name of a damaged file
 
 
 def weights_path(folder: Path, suffix: str = "") -> Path:

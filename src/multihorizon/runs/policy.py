@@ -52,7 +52,7 @@ class Policy:
             error and the step at which it occurs. None for a policy that acts by the discount it was trained with.
             `save` does not store it.
         risk: The measure of risk that `with_risk` was given; None to act by the mean.
-        own_env: The environment that was handed in, where it was the user's own. `save` does not store it.
+        own_env: The user's own environment, if the agent was trained in one. `save` does not store it.
     """
 
     agent: AgentConfig
@@ -97,7 +97,8 @@ class Policy:
             The environment with its default settings.
 
         Raises:
-            InputError: It has other observations or actions, or was the user's own and is not known.
+            InputError: The observations or actions differ from the policy's, or the environment was the user's own and
+                must be given.
         """
         given = self.own_env if env is None else env
         chosen = stored_world(self.environment) if given is None else world(given)
@@ -249,7 +250,7 @@ class Policy:
             The index of the action, or an array [B] of them for a batch.
 
         Raises:
-            InputError: An observation has another shape or is not finite, or `epsilon` or `elapsed` is out of range.
+            InputError: An observation has the wrong shape or is not finite, or `epsilon` or `elapsed` is out of range.
         """
         if not 0 <= epsilon <= 1:
             raise InputError(f"epsilon must lie in [0, 1], got {epsilon:g}")
@@ -283,7 +284,7 @@ class Policy:
             The weights [B H]. They change over time only with `mh.Consistency.PRECOMMITTED`.
 
         Raises:
-            InputError: `elapsed` has another shape, or is negative or not finite.
+            InputError: `elapsed` has the wrong shape, or is negative or not finite.
         """
         try:
             times = np.asarray(elapsed, float)
@@ -318,7 +319,7 @@ class Policy:
         A user-defined environment or network is not stored. Pass it to `multihorizon.load` again.
 
         Args:
-            path: The folder, created if needed. A policy in it is replaced.
+            path: The folder, created if needed. An existing policy in it is replaced.
 
         Returns:
             The folder.

@@ -42,7 +42,7 @@ class Watcher(Protocol):
             where: A description of the device and of the memory that the run needs.
 
         Returns:
-            A context manager that gives the hooks of the run, and closes the display at its end.
+            A context manager that yields the hooks of the run, and closes the display on exit.
         """
         ...
 

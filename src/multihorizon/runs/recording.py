@@ -38,7 +38,7 @@ def iterations(
     least = trainer.agent.warm_up_steps
     asked = trainer.schedule.iterations * trainer.schedule.training_steps
     if asked <= least:
-        raise InputError(f"the number of steps must be more than those of the warm-up, {least:,}, got {asked:,}")
+        raise InputError(f"the number of steps must be more than the {least:,} steps of the warm-up, got {asked:,}")
     state = trainer.init(seed) if state is None else state
     for iteration in range(first, trainer.schedule.iterations):
         state, outcome = trainer.iterate(state, iteration, seed, report)
@@ -71,8 +71,8 @@ def record(
 ) -> bool:
     """Trains the remaining iterations of a run, and writes its metrics, weights and checkpoints.
 
-    An interrupt stops training after the current step. It writes a checkpoint of the last complete iteration, unless
-    that would have no replay buffer and the one on disk has one.
+    An interrupt stops training after the current step. A checkpoint of the last complete iteration is then written,
+    unless it would lack the replay buffer and the checkpoint on disk has one.
 
     Args:
         trainer: The trainer.
@@ -99,8 +99,8 @@ def record(
     records.rewind(first, warn)
     saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
-    # The state after `done` iterations. It has its replay only between two iterations, since the next one changes the
-    # replay in place, and only where no episode is left open, since those could not be continued.
+    # The state after `done` iterations. It has the replay only between two iterations, because the next one changes the
+    # replay in place, and only if no episode is unfinished, because a resumed run could not continue that episode.
     last: Any = restored if first == trainer.schedule.iterations else None
     done = first
     try:
@@ -153,7 +153,7 @@ def _restore(
     if first > trainer.schedule.iterations:
         raise InputError(
             f"{folder} has a checkpoint after iteration {first}, but its {CONFIGURATION} says that the run has "
-            f"{trainer.schedule.iterations}"
+            f"{trainer.schedule.iterations} iterations"
         )
     if first:
         warn(f"resuming after iteration {first} of {trainer.schedule.iterations}")
@@ -184,7 +184,7 @@ def _stops(callback: Callback, line: dict[str, Any], seed: int, folder: Path) ->
 
 
 def where_to_resume(folder: Path, iterations: int, configuration: Configuration) -> str:
-    """Returns how to continue a run that was interrupted: by a command, or in Python where parts are the user's own."""
+    """Returns how to resume an interrupted run: a command, or Python code if the user supplied parts of it."""
     own = {"env": configuration.environment.startswith(OWN), "network": isinstance(configuration.torso, OwnNetwork)}
     how = f"multihorizon resume {shlex.quote(str(folder))}"
     if any(own.values()):

@@ -34,8 +34,8 @@ class Records:
     Args:
         folder: The folder of the run, created if needed.
         configuration: The configuration of the run.
-        loggers: Loggers that receive the metrics too; TensorBoard by default.
-        replaces: The configuration that the folder may hold now, which `configuration` replaces.
+        loggers: Loggers that also receive the metrics; TensorBoard by default.
+        replaces: The existing configuration that `configuration` may replace.
 
     Raises:
         InputError: Another process trains in the folder, or the folder holds a run with another configuration.
@@ -121,7 +121,7 @@ class Records:
 
 def _replace_configuration(folder: Path, held: Configuration, asked: Configuration) -> None:
     """Writes a changed configuration, and marks a finished run as unfinished if it is extended."""
-    # The mark comes first: if the process is killed in between, resuming finishes the run at its old length.
+    # The mark comes first: if the process is killed in between, a resumed run ends at its old length.
     if asked.schedule.iterations > held.schedule.iterations and is_finished(folder):
         (folder / WEIGHTS).rename(weights_path(folder, LATEST))
     write_json(folder / CONFIGURATION, plain(asked) | {"versions": versions()}, checked=True)

@@ -1,5 +1,7 @@
 """Saves and loads policies: weights as safetensors and the configuration as JSON. Loading cannot run code."""
 
+import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +18,38 @@ from multihorizon.files import atomically, file_checksum, read_json, write_json
 from multihorizon.runs.configuration import plain, restored
 from multihorizon.runs.policy import Policy, check_environment
 
-CONFIGURATION, WEIGHTS = "policy.json", "weights.safetensors"
+CONFIGURATION = "policy.json"
+WEIGHTS = "weights-{checksum}.safetensors"  # policy.json holds the checksum, so an old and a new policy never mix
+OLD_WEIGHTS = "weights.safetensors"  # the name in earlier versions
 
 
 def save_policy(policy: Policy, folder: Path) -> Path:
     """Writes a policy to a folder; see `Policy.save`."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a policy is saved to a folder")
-    with atomically(folder / WEIGHTS) as file:
-        save_file({name: np.asarray(value) for name, value in policy.parameters.items()}, file)
+    content = save({name: np.asarray(value) for name, value in policy.parameters.items()})
+    weights = folder / WEIGHTS.format(checksum=f"{zlib.crc32(content):08x}")
+    with atomically(weights) as file:
+        file.write_bytes(content)
     stored = policy.network
     if not isinstance(stored, ConvTorso | MlpTorso | OwnNetwork):
         stored = OwnNetwork(getattr(stored, "__name__", type(stored).__name__))
-    content = {
+    description = {
         "agent": plain(policy.agent),
         "environment": policy.environment,
         "num_actions": policy.num_actions,
         "observation_shape": list(policy.observation_shape),
         "observation_dtype": policy.observation_dtype,
         "network": plain(stored),
-        "weights_checksum": file_checksum(folder / WEIGHTS),
+        "weights_checksum": file_checksum(weights),
         "risk": plain(policy.risk),
     }
-    write_json(folder / CONFIGURATION, content, checked=True)
+    write_json(folder / CONFIGURATION, description, checked=True)
+    for replaced in (folder / OLD_WEIGHTS, *folder.glob(WEIGHTS.format(checksum="*"))):
+        if replaced != weights:
+            replaced.unlink(missing_ok=True)
     return folder
 
 
@@ -66,17 +75,27 @@ def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
         raise InputError(f"{path} cannot be read: {' '.join(str(problem).split())[:300]}") from None
     if env is not None:
         check_environment(env, shape, actions)
+    weights = _weights_file(folder, checksum)
     try:
-        if checksum is not None and file_checksum(folder / WEIGHTS) != checksum:
+        if checksum is not None and file_checksum(weights) != checksum:
             raise ValueError("checksum mismatch")
-        held = load_file(folder / WEIGHTS)
+        held = load_file(weights)
     except (SafetensorError, ValueError, OSError) as problem:
-        raise InputError(f"{folder / WEIGHTS} cannot be read: {problem}") from None
+        raise InputError(f"{weights} cannot be read: {problem}") from None
     given = stored if network is None else network
     like = parameter_shapes(agent, actions, shape, given)
-    check_shapes(held, like, folder / WEIGHTS)
+    check_shapes(held, like, weights)
     parameters = {name: jnp.asarray(held[name]) for name in like}
     return Policy(agent, environment, actions, shape, dtype, given, parameters, risk=risk, own_env=env)
+
+
+def _weights_file(folder: Path, checksum: Any) -> Path:
+    """Returns the file that holds the weights with a checksum."""
+    if isinstance(checksum, str) and re.fullmatch("[0-9a-f]{8}", checksum):
+        named = folder / WEIGHTS.format(checksum=checksum)
+        if named.exists() or not (folder / OLD_WEIGHTS).exists():
+            return named
+    return folder / OLD_WEIGHTS
 
 
 def parameter_shapes(agent: AgentConfig, actions: int, shape: tuple[int, ...], network: Any) -> dict[str, Any]:

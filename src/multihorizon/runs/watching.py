@@ -43,7 +43,7 @@ class EpisodeRecord:
 
 
 def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> EpisodeRecord:
-    """Plays one episode of at most `max_steps`, with the agent's ε for evaluation."""
+    """Plays and records one episode of at most `max_steps` steps, with the agent's evaluation ε."""
     learner, parameters = policy._learner, policy.parameters
     played: VectorEnvironment = chosen.on_host(1) if chosen.on_host else LiftedEnvironment(chosen.make_for_evaluation())
     shown = chosen.pictures() if chosen.pictures else None
@@ -98,7 +98,7 @@ def _step(environments: VectorEnvironment, actions: Int[np.ndarray, " M"]) -> Mo
 
 
 class LiftedEnvironment:
-    """Adapts one environment on the device to the interface of those on the host."""
+    """Adapts one environment on the device to the interface of host environments."""
 
     count, stack, most_steps = 1, 1, 0
     timing = TimingFields()  # recording does not learn, so it needs no timing
@@ -155,7 +155,7 @@ AGENT = (0, 60, 140)  # colour on a backdrop
 def _picture(
     frame: Shaped[np.ndarray, "..."], backdrop: UInt8[np.ndarray, "h w 3"] | None = None
 ) -> UInt8[np.ndarray, "h w 3"]:
-    """Returns an image unchanged, channels as colours or on a backdrop, and a white picture for anything else."""
+    """Draws an observation: an image unchanged, channels as colours or on a backdrop, anything else as plain white."""
     if backdrop is not None:
         return np.where(frame[..., :1] > 0, np.array(AGENT, np.uint8), backdrop)
     if frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[-1] in (1, 3):

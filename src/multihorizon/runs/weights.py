@@ -11,7 +11,7 @@ import numpy as np
 from multihorizon.errors import InputError
 from multihorizon.files import atomically
 
-# What NumPy and zipfile raise for a file that is damaged, or no .npz file.
+# Exceptions that NumPy and zipfile raise for a file that is damaged or is not an .npz file.
 UNREADABLE = (
     ValueError,
     TypeError,
@@ -94,6 +94,6 @@ def _read(file: zipfile.ZipFile, name: str, like: Shaped) -> np.ndarray:
             raise ValueError(f"{name} has shape {shape} ({found}), not {wanted} ({dtype})")
         count = dtype.itemsize * int(np.prod(wanted))
         content = stream.read(count)
-        if len(content) != count or stream.read(1):  # zipfile compares its checksum only when the end is reached
+        if len(content) != count or stream.read(1):  # zipfile verifies its checksum only at the end of the array
             raise ValueError(f"the length of {name} does not match its shape")
     return np.frombuffer(content, dtype).reshape(wanted)

@@ -30,9 +30,10 @@ IN_ONE_GRAPH = {"gpu": 10}
 
 
 def updates(one: Callable[[Any, Any], tuple[Any, Any]], held: Any, given: Any) -> tuple[Any, Any]:
-    """Runs updates by jax.lax.scan, partly unrolled: the loop keeps at least two iterations if there are two updates.
+    """Runs updates by jax.lax.scan, partly unrolled. With two or more updates, the loop keeps two or more iterations.
 
-    Fully unrolled, it would be a single CUDA graph, which is slower: it is rebuilt whenever the state moves in memory.
+    A fully unrolled loop would be a single CUDA graph. It would be slower, because such a graph is rebuilt whenever the
+    state moves in memory.
     """
     half = jax.tree.leaves(given)[0].shape[0] // 2
     together = min(IN_ONE_GRAPH.get(jax.default_backend(), 1), half)
@@ -44,7 +45,7 @@ def keep_programs() -> None:
     """Caches compiled programs in the user's cache folder, unless JAX is configured with another folder."""
     if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
         home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        if not home.startswith("~"):  # as it does for a user without a home directory
+        if not home.startswith("~"):  # the path starts with ~ if the user has no home directory
             jax.config.update("jax_compilation_cache_dir", os.path.join(home, "multihorizon", "programs"))
 
 

@@ -23,14 +23,14 @@ from multihorizon.training.trainer import SECONDS_BETWEEN_REPORTS, Iteration, Re
 
 
 class DeviceEnvironments(NamedTuple):
-    """Environments [N] on the device: their own states, and what training knows of them."""
+    """Environments [N] on the device: their own states, and the data that training keeps about them."""
 
     states: Any
     streams: Streams
 
 
 class DeviceCollector:
-    """Environments, replay and learner of `num_seeds` runs in one program."""
+    """Runs the environments, replay and learner of `num_seeds` seeds in one program."""
 
     whole_every = 1  # the whole state is on the device, so a run can resume after every iteration
 
@@ -65,7 +65,7 @@ class DeviceCollector:
         return state._replace(environments=DeviceEnvironments(states, self.core.start(observations)))
 
     def collect(self, state: TrainingState, iteration: Iteration, reporter: Reporter) -> TrainingState:
-        """Runs the cycles of one iteration, in pieces about as long as the time between reports."""
+        """Runs the cycles of one iteration, in pieces that take about as long as the time between reports."""
         cycle, last = iteration.first_cycle, iteration.first_cycle + self.cycles
         piece = max(1, self.cycles // 20)
         while cycle < last:
@@ -102,7 +102,7 @@ class DeviceCollector:
         return jax.lax.fori_loop(first, first + count, cycle, state)
 
     def _step(self, state: TrainingState, step: Int[Array, ""]) -> tuple[TrainingState, None]:
-        """Makes one step of every environment."""
+        """Steps every environment once."""
         states, streams = state.environments
         actions = self.core.act(state.learner.computed_with, state.keys.acting, streams, step)
         keys = jax.random.split(jax.random.fold_in(state.keys.environments, step), self.num_envs)
@@ -116,7 +116,7 @@ class DeviceCollector:
         return state._replace(environments=environments, replay=replay, episodes=episodes), None
 
     def _update(self, state: TrainingState, update: Int[Array, ""]) -> tuple[TrainingState, None]:
-        """Makes update number `update`. All seeds share this number, so `cond` remains a branch under vmap."""
+        """Performs update number `update`. All seeds share this number, so `cond` remains a branch under vmap."""
         state, learner = self.core.learn(state), self.core.learner
         due = learner.copies_target_after(update + 1)
         return state._replace(learner=jax.lax.cond(due, learner.copy_target, lambda same: same, state.learner)), None

@@ -1,4 +1,4 @@
-"""Evaluation with frozen weights: one rule for which episodes count, and the evaluator for environments on the device.
+"""Evaluation with frozen weights: the rule for which episodes count, and the evaluator for environments on the device.
 
 Environments start new episodes until a given number of steps has been played in all of them together. Episodes that
 have started are finished. An episode that reaches `most_steps` counts with its return so far, and its environment
@@ -27,13 +27,13 @@ class Evaluation(NamedTuple):
     """Environments [N] in which episodes are evaluated."""
 
     active: Bool[Array, " N"]
-    returns: Float[Array, " N"]  # of the present episodes so far
+    returns: Float[Array, " N"]  # returns of the current episodes so far
     lengths: Int[Array, " N"]
     episodes: Episodes  # [N]
 
     @property
     def elapsed(self) -> Int[Array, " N"]:
-        """Time since the start of the present episodes, by which precommitted agents act."""
+        """The time since the start of each current episode. Precommitted agents act by it."""
         return self.lengths
 
     @staticmethod
@@ -53,13 +53,13 @@ class Evaluation(NamedTuple):
 
         Args:
             rewards: The rewards of the step.
-            over: Whether it ended the episode.
-            played: Steps that were played before, in all active environments.
-            steps: New episodes begin until so many were played.
-            most_steps: The length at which an episode counts as it stands.
+            over: Whether the step ended the episode.
+            played: The number of steps played before, in all active environments together.
+            steps: New episodes start until this many steps have been played.
+            most_steps: The length at which an episode is cut off and counts with its return so far.
 
         Returns:
-            The evaluation after the step, and the steps that were played by then.
+            The evaluation after the step, and the number of steps played so far.
         """
         played = played + self.active.sum()
         returns, lengths = self.returns + rewards, self.lengths + 1
@@ -87,7 +87,7 @@ def play_episodes(
     epsilon: float,
     steps: int | Int[Array, ""] = 0,
 ) -> Episodes:
-    """Plays episodes in environments [N] on the device; with `steps` = 0, one in each.
+    """Plays episodes in environments [N] on the device; with `steps` = 0, one episode in each.
 
     Pure: jit it, and vmap it over seeds' parameters and keys.
     """

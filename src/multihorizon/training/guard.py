@@ -15,7 +15,7 @@ from multihorizon.envs.timing import Timing, check_timing
 from multihorizon.errors import InputError
 
 FACTOR = 3  # training has diverged if the mean loss exceeds an untrained network's by this factor
-LEAST_UPDATES = 100  # fewer updates say little about the mean
+LEAST_UPDATES = 100  # a mean over fewer updates is too noisy
 
 
 class DivergenceError(InputError):
@@ -30,8 +30,8 @@ class Guard:
     """Checks the training state at every report.
 
     Training stops when a loss or a weight is not finite. It also stops when a head's mean loss since the last check is
-    far above that of an untrained network: values that diverge show there long before they overflow. The reference is
-    the larger of the loss function's own bound and the loss of the first update.
+    far above that of an untrained network: diverging values raise the loss long before they overflow. An untrained
+    network's loss is taken as the larger of the loss function's own bound and the loss of the first update.
     """
 
     def __init__(self, learner: Learner) -> None:
@@ -90,7 +90,7 @@ class Guard:
             seed, head = np.unravel_index(np.argmax(means / untrained), means.shape)
             raise DivergenceError(
                 f"training has diverged: the mean loss of updates {first:,} to {last - 1:,} is {means[seed, head]:.3g} "
-                f"(γ = {self._gammas[head]:.4g}), where an untrained network's is at most {untrained[seed, head]:.3g}",
+                f"(γ = {self._gammas[head]:.4g}), but an untrained network's is at most {untrained[seed, head]:.3g}",
                 self._good,
             )
 

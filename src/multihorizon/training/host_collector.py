@@ -2,9 +2,9 @@
 
 Environments step in groups that take turns: one group's step is stored and its next actions are chosen while the others
 step. The updates that are due after a turn are dispatched once its actions are chosen, so the device makes them while
-the environments step. With one environment they come before the next action, as in the paper. The environments' state
-cannot be saved, so every few iterations all of them begin new episodes, and the current episodes are cut off as by a
-time limit.
+the environments step. With one environment, updates come before the next action is chosen, as in the paper. The
+environments' state cannot be saved, so every few iterations all environments begin new episodes, and the current
+episodes are truncated as by a time limit.
 
 Every value that the host sends to the device costs a transfer, even a single number. The device therefore counts steps
 and updates itself, and the host sends only what the environments returned.
@@ -38,11 +38,11 @@ from multihorizon.training.trainer import Iteration, Reporter
 
 
 class Group(NamedTuple):
-    """What the device knows of a group of environments [m] between two of its steps."""
+    """The device's state of a group of environments [m] between two of its steps."""
 
     streams: Streams
-    actions: Int[Array, " m"]  # the next ones
-    first: Int[Array, ""]  # the index of its first environment among all
+    actions: Int[Array, " m"]  # the next actions
+    first: Int[Array, ""]  # the index of the group's first environment among all environments
     step: Int[Array, ""]  # of the run, after the group's last turn
 
 
@@ -64,7 +64,8 @@ class HostCollector:
         num_seeds: The number of seeds that train side by side.
         num_envs: The number of environments for each seed.
         groups: Returns the number of groups for a number of environments.
-        whole_every: Iterations after which all episodes are cut off; by default enough for the longest episode.
+        whole_every: The number of iterations after which all episodes are truncated; by default enough for the longest
+            episode.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class HostCollector:
         rounds = make_pace(agent, num_envs)  # so that groups do not change the length of an iteration
         self.cycles = rounds.cycles(schedule.training_steps) * (rounds.steps // self.pace.steps)
         self.overlaps = num_envs > 1
-        one = make(1)  # for its attributes alone: making all of them takes a while
+        one = make(1)  # only for its attributes; making all environments takes a while
         one.close()
         longest = -(-num_envs * one.most_steps // (self.cycles * self.pace.steps))
         self.whole_every = whole_every or max(1, longest)
@@ -134,7 +135,7 @@ class HostCollector:
 
     def _continue_or_reset(self, state: TrainingState, iteration: Iteration, step: int) -> list[Group]:
         """Returns the groups with their next actions: those of the previous iteration, or new episodes."""
-        open_episodes, self._open_episodes = self._open_episodes, None  # an iteration that is interrupted leaves none
+        open_episodes, self._open_episodes = self._open_episodes, None  # an interrupted iteration leaves none
         if open_episodes is not None and open_episodes.iteration == iteration.number:
             return open_episodes.groups
         groups = []
@@ -190,7 +191,7 @@ class HostCollector:
 def pack(
     rewards: Float[np.ndarray, "S m"], ends: Int[np.ndarray, "S m"], timing: Timing = Timing()
 ) -> Float[np.ndarray, "S m k"]:
-    """Joins what a step returned into one array, because each array costs a transfer of its own."""
+    """Joins what a step returned into one array, because each array needs a separate transfer."""
     return np.stack([rewards, ends, *jax.tree.leaves(timing)], axis=-1).astype(np.float32)
 
 

@@ -16,7 +16,7 @@ MOST_GROUPS = 4
 
 
 def usual_groups(num_envs: int) -> int:
-    """Returns the default number of groups: one if the CPU learns, up to four with a GPU. It divides `num_envs`."""
+    """Returns the default number of groups: a divisor of `num_envs`, 1 if the CPU learns and at most 4 with a GPU."""
     most = 1 if jax.default_backend() == "cpu" else min(MOST_GROUPS, max(2, num_envs // GROUP))
     return max(groups for groups in range(1, most + 1) if num_envs % groups == 0)
 
@@ -43,7 +43,7 @@ class HostEnvironments:
         self._make, self._num_seeds, self.num_envs, self._phase = make, num_seeds, num_envs, phase
         self.groups = at_least("the number of groups", groups(num_envs), 1)
         if num_envs % self.groups:
-            raise InputError(f"{num_envs} environments cannot step in {self.groups} groups of one size")
+            raise InputError(f"{num_envs} environments cannot step in {self.groups} groups of equal size")
         self.group_size = num_envs // self.groups
         self._made: dict[int, VectorEnvironment] = {}
 

@@ -36,9 +36,9 @@ class HostEvaluator:
     Args:
         learner: The agent's functions.
         make: Makes a vector environment of a given number of environments.
-        num_seeds: The number of seeds, which are evaluated side by side.
+        num_seeds: The number of seeds, which are evaluated in parallel.
         num_envs: The number of environments of each seed.
-        groups: Returns the number of groups in which a given number of environments step.
+        groups: Returns the number of groups for a given number of environments.
         most_steps: The length at which an episode is cut off. Its return up to there counts.
     """
 

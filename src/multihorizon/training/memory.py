@@ -11,7 +11,7 @@ from multihorizon.training.trainer import Trainer
 
 
 def needed_bytes(trainer: Trainer) -> tuple[int, int]:
-    """Returns the bytes of the replay buffers, and of everything: buffers, weights, targets, moments and gradients."""
+    """Returns the bytes of the replay buffers, and the total with weights, targets, moments and gradients."""
     state = jax.eval_shape(lambda: trainer.init(0))
     sizes = {
         name: sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(part)) for name, part in state._asdict().items()
@@ -26,7 +26,7 @@ def available_bytes() -> float:
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
     known = Path("/proc/meminfo")
-    if known.exists():  # free memory, including what is only cached
+    if known.exists():  # free memory, including caches
         line = next(line for line in known.read_text().splitlines() if line.startswith("MemAvailable"))
         return min(int(line.split()[1]) * 1024, _left_to_container())
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -44,14 +44,14 @@ def check(*trainers: Trainer) -> str:
     """Returns one line about the memory that the trainers need together.
 
     Raises:
-        InputError: If less is available.
+        InputError: If less memory is available.
     """
     replay, whole = map(sum, zip(*map(needed_bytes, trainers), strict=True))
     available = available_bytes()
     if whole > available:
         raise InputError(
             f"this run needs {_size(whole)} of memory ({_size(replay)} for replay), but only {_size(available)} are "
-            "free; use fewer horizons, fewer seeds or a smaller replay"
+            "free; use fewer horizons, fewer seeds or a smaller replay buffer"
         )
     return f"memory: {_size(whole)}, of which {_size(replay)} is replay"
 

@@ -41,7 +41,7 @@ class Pace:
     warm_up: int  # cycles without updates
 
     def cycles(self, steps: int) -> int:
-        """Returns the number of cycles that contain this many steps."""
+        """Returns the smallest number of cycles with at least this many steps."""
         return -(-steps // self.steps)
 
     def learns_from(self, first: int, held_steps: int) -> int:

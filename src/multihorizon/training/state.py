@@ -1,6 +1,6 @@
-"""The state of training, and what happens to a transition: an action is chosen, the step is stored and learned from.
+"""The state of training, and functions that choose actions, store steps and learn from them.
 
-Pure functions of one seed, which both collectors use; vmap adds seeds.
+They are pure functions of one seed, which both collectors use; vmap adds seeds.
 """
 
 from functools import partial
@@ -22,12 +22,12 @@ from multihorizon.training.keys import Keys, make_keys
 class Tally(NamedTuple):
     """Sums over the updates of one iteration."""
 
-    first: Int[Array, ""]  # number of the first of these updates in the whole run
+    first: Int[Array, ""]  # index of the first of these updates in the whole run
     updates: Int[Array, ""]
     losses: Float[Array, " H"]
     values: Float[Array, " H"]
     opening: Float[Array, " H"]  # losses of the first update
-    bad: Int[Array, ""]  # the first update whose loss was not finite; -1: none
+    bad: Int[Array, ""]  # index of the first update whose loss was not finite; -1 if none
 
     @staticmethod
     def empty(num_heads: int, first_update: Int[Array, ""] | int = 0) -> "Tally":
@@ -70,23 +70,23 @@ class Episodes(NamedTuple):
 
 
 class Streams(NamedTuple):
-    """Environments [m] between two of their steps."""
+    """The state of environments [m] between two steps."""
 
     observations: Array  # [m ...]: the latest frames along the last axis, blank before the episode's start
     first: Bool[Array, " m"]  # whether the latest frame is the first of its episode
-    returns: Float[Array, " m"]  # of the present episodes so far
+    returns: Float[Array, " m"]  # of the current episodes so far
     lengths: Int[Array, " m"]
 
     @property
     def elapsed(self) -> Int[Array, " m"]:
-        """Time since the start of the present episodes, by which precommitted agents act."""
+        """Time since the start of the current episodes, which determines the weights of precommitted agents."""
         return self.lengths
 
 
 class TrainingState(NamedTuple):
-    """Everything that training changes. A checkpoint holds all but `tally` and `episodes`, which are of one iteration.
+    """Everything that training changes. A checkpoint holds all but `tally` and `episodes`, which cover one iteration.
 
-    `environments` are those on the device; where environments step on the host it is None.
+    `environments` holds those on the device; it is None if environments step on the host.
     """
 
     environments: Any
@@ -116,7 +116,7 @@ class Core:
         return Tally.empty(len(self.agent.horizons), first_update)
 
     def start(self, frames: Array) -> Streams:
-        """Returns streams at the start of episodes, whose first frames [m ...] are given."""
+        """Returns streams at the start of episodes, given their first frames [m ...]."""
         zeros = jnp.zeros(frames.shape[0])
         observations = stack_of(frames, self.learner.observation_shape)
         return Streams(observations, jnp.ones(zeros.shape, bool), zeros, zeros.astype(jnp.int32))
@@ -142,15 +142,15 @@ class Core:
         """Stores and counts a step of some streams.
 
         Args:
-            replay: The replay of all streams.
+            replay: The replay buffer of all streams.
             episodes: Sums over the episodes of this iteration.
             streams: The streams before the step.
-            actions: What was done.
-            rewards: What it paid.
-            ends: What it did to the episodes, by the codes of `agents.replay`.
+            actions: The actions taken.
+            rewards: The rewards received.
+            ends: Whether and how the episodes ended, by the codes of `agents.replay`.
             frames: The frames [m ...] that follow; the first of a new episode where one ended.
-            first_stream: The place of the first of these streams in the replay.
-            timing: Durations and survivals of the steps [m], in the fields that the replay has.
+            first_stream: The index of the first of these streams in the replay buffer.
+            timing: Durations and survivals of the steps [m], in the fields that the replay buffer has.
         """
         latest = streams.observations[..., -self.shape.frame_shape[-1] :]
         stored = jnp.clip(rewards, -1, 1) if self.agent.clip_rewards else rewards
@@ -168,7 +168,7 @@ class Core:
         return replay, jax.tree.map(jnp.add, episodes, ended), following
 
     def learn(self, state: TrainingState) -> TrainingState:
-        """Makes one update. Copying the target is left to the collector: see `Learner.copies_target_after`."""
+        """Makes one update. The collector copies the target network: see `Learner.copies_target_after`."""
         key = jax.random.fold_in(state.keys.learning, state.tally.next_update)
         learner, replay, metrics = self.learner.learn(self.shape, state.learner, state.replay, key)
         return state._replace(learner=learner, replay=replay, tally=state.tally.add(metrics))
@@ -182,7 +182,7 @@ def act_all(
     epsilon: Float[Array, ""],
     elapsed: Array,
 ) -> Int[Array, " m"]:
-    """Returns ε-greedy actions for observations [m ...], made the times `elapsed` [m] after the episodes' starts."""
+    """Returns ε-greedy actions for observations [m ...], with the times `elapsed` [m] since the episodes started."""
     keys = jax.random.split(key, observations.shape[0])
     return jax.vmap(partial(learner.act, parameters), (0, 0, None, 0))(keys, observations, epsilon, elapsed)
 
@@ -197,6 +197,6 @@ follow_all = jax.vmap(follow)
 
 
 def stack_of(frames: Array, observation_shape: tuple[int, ...]) -> Array:
-    """Returns observations [m ...] that hold nothing but the first frames [m ...] of their episodes."""
+    """Returns observations [m ...] that hold only the first frames [m ...] of their episodes."""
     blank = jnp.zeros((frames.shape[0], *observation_shape), frames.dtype)
     return follow_all(blank, frames, jnp.ones(frames.shape[0], bool))

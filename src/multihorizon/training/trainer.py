@@ -31,7 +31,7 @@ class Progress:
     epsilon: float
     steps_per_second: float  # of all seeds together
     evaluated: tuple[int, int] | None = (
-        None  # steps and episodes of evaluation, if returns and speed are those of evaluation
+        None  # steps and episodes of the current evaluation; returns and speed are then the evaluation's
     )
 
 
@@ -71,17 +71,17 @@ class Iteration(NamedTuple):
 
 @runtime_checkable
 class Collector(Protocol):
-    """Gathers transitions with the present policy and learns from them, for several seeds side by side."""
+    """Gathers transitions with the current policy and learns from them, for several seeds side by side."""
 
     core: Core
     pace: Pace
     cycles: int  # per iteration
-    whole_every: int  # `TrainingState` holds the complete state only after every so many iterations
+    whole_every: int  # `TrainingState` is complete only after every `whole_every` iterations
     num_seeds: int
     num_envs: int
 
     def init(self, seed: int) -> TrainingState:
-        """Returns the initial state. Seed number s is the same as a single run with seed + s."""
+        """Returns the initial state. Seed number s starts like a single run with seed `seed + s`."""
 
     def collect(self, state: TrainingState, iteration: Iteration, reporter: "Reporter") -> TrainingState:
         """Trains for one iteration. The given state is donated."""
@@ -161,12 +161,12 @@ class Trainer:
 
     @property
     def iteration_steps(self) -> int:
-        """Steps of one iteration for each seed: as many whole cycles as hold the scheduled ones."""
+        """Steps of one iteration for each seed: the scheduled steps, rounded up to whole cycles."""
         return self.collector.cycles * self.collector.pace.steps
 
     @property
     def whole_every(self) -> int:
-        """The number of iterations between two states that a checkpoint can hold completely."""
+        """The number of iterations between two states that are complete, as a checkpoint needs."""
         return self.collector.whole_every
 
     def init(self, seed: int) -> TrainingState:
@@ -194,7 +194,7 @@ class Trainer:
 
     def _begin(self, state: TrainingState, number: int, seed: int) -> Iteration:
         first_cycle = number * self.collector.cycles
-        held_steps = int(np.asarray(state.replay.written).sum(axis=-1).min())  # by the seed that holds fewest
+        held_steps = int(np.asarray(state.replay.written).sum(axis=-1).min())  # of the seed that holds fewest
         learns_from = self.collector.pace.learns_from(first_cycle, held_steps)
         last_step, is_last = (number + 1) * self.iteration_steps, number + 1 == self.schedule.iterations
         return Iteration(number, seed, first_cycle, learns_from, last_step, is_last)

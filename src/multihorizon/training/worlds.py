@@ -24,15 +24,15 @@ from multihorizon.envs.vector import VectorEnvironment
 from multihorizon.errors import InputError, one_of
 from multihorizon.training.schedule import Schedule
 
-OWN = "own/"  # begins the name of an environment that the user hands in
+OWN = "own/"  # prefix of the name of an environment that the user passes
 
 
 @dataclass(frozen=True)
 class World:
     """An environment, how it is made, and its defaults.
 
-    `settings` replace a preset's values, which are Atari's, and `v_max` is the support that its returns need. An
-    environment is made either on the device or on the host.
+    `settings` replace values of a preset, which are meant for Atari. `v_max` is the end of the support that contains
+    the environment's returns. An environment is made either on the device or on the host.
     """
 
     name: str
@@ -43,7 +43,7 @@ class World:
     environments: int = 4
     evaluation_environments: int = 10
     on_device: Callable[[], Environment] | None = None
-    judged_in: Callable[[], Environment] | None = None  # on the device: another to be evaluated in
+    judged_in: Callable[[], Environment] | None = None  # on the device: a different one to evaluate in
     on_host: Callable[[int], VectorEnvironment] | None = None
     frames_per_step: int = 1
     pictures: Callable[[], VectorEnvironment] | None = None  # the same environment with rendered frames
@@ -59,18 +59,18 @@ class World:
         return (*one.frame_shape[:-1], one.frame_shape[-1] * one.stack), one.actions
 
     def for_evaluation(self) -> "World":
-        """Returns the world to evaluate in, which may be another than the one to train in."""
+        """Returns the world to evaluate in, which may differ from the one to train in."""
         return self if self.judged_in is None else replace(self, on_device=self.judged_in, judged_in=None)
 
     def make_for_evaluation(self, hazard: Prior | None = None) -> Environment:
-        """Makes an environment of the device to evaluate in: under `hazard`, or else as the name says."""
+        """Makes an environment on the device to evaluate in: under `hazard` if given, otherwise as the name says."""
         assert self.on_device is not None
         if hazard is not None:
             return Hazard(self.on_device(), hazard)
         return (self.judged_in or self.on_device)()
 
     def defaults(self, agent: AgentConfig) -> Mapping[str, Any]:
-        """Settings that this environment fills in where the user set none."""
+        """Returns the settings that this environment fills in if the user does not set them."""
         if isinstance(agent.loss, Categorical):
             return {"loss": replace(agent.loss, v_max=self.v_max), **self.settings}
         return self.settings
@@ -87,14 +87,14 @@ TABULAR = {
     "optimiser": Adam(5e-4, epsilon=1e-5),
     "clip_rewards": False,
 }
-# All actions on a path are equal, and the maximum over equal but noisy values is too large. The error accumulates over
-# the steps of a path, so values are accurate only if learning is slow.
+# All actions on a path have equal values, and the maximum over equal but noisy estimates is too large. The error
+# accumulates over the steps of a path, so values are accurate only if learning is slow.
 PATHS = TABULAR | {
     "target_period_steps": 200,
     "epsilon": Epsilon(final=1.0),
     "optimiser": Adam(1e-4, epsilon=1e-5),
 }
-# Values of a few states, which must be told apart by a few hundredths.
+# Only a few states, but values that differ by a few hundredths must be distinguished.
 DILEMMA = TABULAR | {
     "target_period_steps": 100,
     "epsilon": Epsilon(final=0.2, decay_steps=5_000),
@@ -109,7 +109,7 @@ SMALL_GAMES = {
     "clip_rewards": False,
 }
 
-CLASSIC_V_MAX = 100.0  # rewards of 1 a step and γ = 0.99 make returns of up to 100
+CLASSIC_V_MAX = 100.0  # rewards of 1 a step and γ = 0.99 give returns of up to 100
 CLASSIC = {
     "replay_capacity": 100_000,
     "warm_up_steps": 1_000,
@@ -176,8 +176,7 @@ def world(env: Any) -> World:
         env: A name (`pathworld`, `foraging` or `shortcut`, alone or with `/hazard`, `dilemma/NAME`, `minatar/GAME`,
             `atari/GAME`, or a Gymnasium id, alone or after `gym/`); a Gymnasium environment, or a class or function
             that makes one; a JAX environment with `envs.environment.Environment`'s interface or with gymnax's, alone
-            or as a pair
-            (environment, params).
+            or as a pair (environment, params).
 
     Raises:
         InputError: It is none of these, or has no discrete actions.
@@ -206,7 +205,7 @@ def names_module(name: str) -> bool:
 
 
 def stored_world(name: str) -> World:
-    """Returns the environment that a stored run or policy names, and imports no module that it names.
+    """Returns the environment that a stored run or policy names, without importing a module that the name contains.
 
     Gymnasium imports a module for an id such as `module:Name-v0`, so a folder from an untrusted source could run any
     code. Such an id is used only if it is registered already, by the user's own code or by `trust`.
@@ -303,7 +302,7 @@ def _atari(name: str, game: str) -> World:
 
 
 def _gymnasium(name: str, make: Any, drawn: Any = None) -> World:
-    """`make` is an id, or a function that makes an environment; `drawn` makes one that can be drawn."""
+    """`make` is an id, or a function that makes an environment; `drawn` makes one that can be rendered."""
     from multihorizon.envs.gymnasium_vector import Gymnasium
 
     one = Gymnasium(make, 1)

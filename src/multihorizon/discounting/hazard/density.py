@@ -17,8 +17,8 @@ SMALLEST, LARGEST = 1e-60, 1e12  # hazards outside this range behave as 0 and 鈭
 ORDER = 16
 MOST_PANELS = 20_000
 TOLERANCE = 1e-10  # error of the integral over one panel; the whole integral is 1
-PROBES = (-0.8, -0.4, 0.0, 0.3, 0.7)  # places in a panel, which spans [-1, 1], where its halves are compared with it
-HALVINGS = 50  # of a panel, to find a quantile: its width is then 1e-15 of the panel
+PROBES = (-0.8, -0.4, 0.0, 0.3, 0.7)  # points of a panel, scaled to [-1, 1], at which it is compared with its halves
+HALVINGS = 50  # bisections of a panel to find a quantile, down to 1e-15 of its width
 X, W = leggauss(ORDER)
 
 
@@ -30,7 +30,7 @@ class Panels(NamedTuple):
     masses: np.ndarray  # [n, ORDER]
 
 
-# From the masses of a panel's nodes to the Legendre coefficients of the integral of its interpolant [ORDER + 1, ORDER].
+# Maps the masses of a panel's nodes to the Legendre coefficients of its interpolant's integral [ORDER + 1, ORDER].
 _FIT = np.linalg.inv(legvander(X, ORDER - 1))
 _INTEGRAL = np.stack([legint(column, lbnd=-1) for column in _FIT.T], axis=1) / W
 
@@ -58,7 +58,7 @@ def _require(held: np.ndarray, at: np.ndarray) -> None:
 def _rule(function: Callable[[float], float], low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     half = (high - low)[:, None] / 2
     nodes = low[:, None] + half * (1 + X)
-    # The ends stay out even where rounding would reach them: the density may be singular there.
+    # Rounding must not move a node to an end of its panel, where the density may be singular.
     nodes = np.clip(nodes, np.nextafter(low, np.inf)[:, None], np.nextafter(high, -np.inf)[:, None])
     values = _evaluate(function, nodes)
     _require(np.isfinite(values), nodes)
@@ -66,20 +66,20 @@ def _rule(function: Callable[[float], float], low: np.ndarray, high: np.ndarray)
 
 
 def _cumulative(masses: np.ndarray, x: float) -> np.ndarray:
-    """Returns the integral of each panel's interpolant from its left end to x in [-1, 1], which spans the panel [n].
+    """Returns the integral of each panel's interpolant from its left end to x [n].
 
     Args:
         masses: The masses of the nodes of each panel [n, ORDER].
-        x: A place in every panel.
+        x: The same point in every panel, scaled to [-1, 1].
     """
     return masses @ (legval(x, np.eye(ORDER + 1)) @ _INTEGRAL)
 
 
 def _integrate(function: Callable[[float], float], support: tuple[float, float]) -> Panels:
-    """Integrates p adaptively: halves each panel until its halves agree with it, on its whole and on its parts.
+    """Integrates p adaptively: halves each panel until its halves agree with it, as a whole and at `PROBES`.
 
     The first panels are evenly spaced in ln 位, four per decade, so that a prior of any scale is found and e^{-位t} is
-    smooth on each of them for any t. In a finite support eighty more, evenly spaced in 位, find narrow peaks.
+    smooth on each of them for any t. If the support is finite, eighty more, evenly spaced in 位, find narrow peaks.
     """
     low, high = support
     bottom, top = max(low, SMALLEST), min(high, LARGEST)
@@ -94,7 +94,7 @@ def _integrate(function: Callable[[float], float], support: tuple[float, float])
         middle = (lows + highs) / 2
         left, right = _rule(function, lows, middle), _rule(function, middle, highs)
         change = np.abs(left[1].sum(1) + right[1].sum(1) - masses.sum(1))
-        for x in PROBES:  # a rule can be exact on the whole panel while its interpolant is not on a part
+        for x in PROBES:  # a rule can be exact on a panel although its interpolant is wrong on a part
             parts = _cumulative(left[1], 2 * x + 1) if x < 0 else left[1].sum(1) + _cumulative(right[1], 2 * x - 1)
             change = np.maximum(change, np.abs(parts - _cumulative(masses, x)))
         narrow = (highs - lows) <= 1e-14 * highs  # the density jumps or is singular here
@@ -118,7 +118,7 @@ class Density(Prior):
 
     Args:
         function: The density, a function of one hazard 位 that integrates to 1 over the support.
-        support: The smallest and the largest hazard. Give it where p is narrow, for example a peak whose width is a
+        support: The smallest and the largest hazard. Give it if p is narrow, for example a peak whose width is a
             thousandth of its location.
 
     Raises:
@@ -161,7 +161,7 @@ class Density(Prior):
         return before / before[-1]
 
     def _cdf_within(self, panel: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Returns the cdf inside each of the panels, as a function of a place x in [-1, 1] in each."""
+        """Returns the cdf inside each of the panels, as a function of a point x in each, scaled to [-1, 1]."""
         low, high = self._before[panel], self._before[panel + 1]
         coefficients = _INTEGRAL @ self.panels.masses[panel].T / self.panels.masses.sum()
         return lambda x: np.clip(low + legval(x, coefficients, tensor=False), low, high)

@@ -81,7 +81,7 @@ class Samples(Prior):
 
     def quantile(self, probability: ArrayLike) -> Values:
         cumulative = np.cumsum(self.weights)
-        found = np.searchsorted(cumulative, probabilities(probability) - 1e-15)  # for rounding in the sum
+        found = np.searchsorted(cumulative, probabilities(probability) - 1e-15)  # allows for rounding in the sum
         return self.atoms.rates[np.minimum(found, len(cumulative) - 1)]
 
     def _log_terms(self, t: np.ndarray) -> Float[np.ndarray, "n t"]:

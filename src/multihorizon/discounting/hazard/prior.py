@@ -60,8 +60,8 @@ class Prior(ABC):
     a discount, its survival function s(t) (equation 6). `density` and `weighting` describe the continuous part of the
     distribution; `atoms` lists its point masses.
 
-    All methods of a time, a rate, a probability or a γ are elementwise: they return a scalar for a scalar and an
-    array of the same shape for an array.
+    All methods that take a time, a rate, a probability or a γ are elementwise: they return a scalar for a scalar and
+    an array of the same shape for an array.
     """
 
     @property
@@ -159,10 +159,10 @@ class Prior(ABC):
         return values[()]
 
     def _weighting_at_zero(self) -> float:
-        """Returns the limit of p(λ) e^λ as λ grows, found numerically where a prior does not know it.
+        """Returns the limit of p(λ) e^λ as λ grows. This default estimates it; a prior that knows it overrides this.
 
-        From 175 to 350 to 700, ln p + λ changes twice. Where it grows or falls without bound the second change is as
-        large as the first (a power of λ) or larger; where it has a limit the changes shrink.
+        The estimate compares the change of ln p + λ from λ = 175 to 350 with that from 350 to 700. If the sum has no
+        limit, the second change is as large as the first (a power of λ) or larger. If it has one, the change shrinks.
         """
         if np.isfinite(self.support[1]):
             return 0.0
