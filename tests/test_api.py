@@ -98,7 +98,7 @@ def test_users_environment_and_network_work_with_the_whole_api(make: Any, tmp_pa
     assert len(mh.load_run(tmp_path / "run").metrics) == 2
     with pytest.raises(mh.InputError, match="your own"):
         mh.load_run(tmp_path / "run").resume()
-    with pytest.raises(mh.InputError, match="Linear, which is not stored"):
+    with pytest.raises(mh.InputError, match="Linear is user-defined and was not stored"):
         mh.load_run(tmp_path / "run", env=env).resume()
     run = mh.load_run(tmp_path / "run", env=env, network=Linear).resume()
     assert run.finished
