@@ -275,7 +275,7 @@ def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:
     longer = mh.load_run(tmp_path / "run").resume(steps=1_200)
     assert longer.finished
     assert [row["step"] for row in longer.metrics if row["seed"] == 0] == [300, 600, 900, 1_200]
-    with pytest.raises(mh.InputError, match="steps must be at least 1,200, the steps of the run"):
+    with pytest.raises(mh.InputError, match="steps must be at least 1,200, the steps that the run has"):
         longer.resume(steps=900)
     with pytest.raises(mh.InputError, match="n_steps cannot be changed"):
         longer.resume(n_steps=3)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from episodes import FINAL, Row, filled, random_stream, transition_by_hand
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -22,17 +22,20 @@ def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int =
 
 
 def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]) -> set[tuple[int, int]]:
-    """Returns (time, stream) of rows with a complete return and a complete stack."""
+    """Returns (time, stream) of rows with a complete return and a complete stack.
+
+    Each write frees the next stack - 1 places, also those at the start of the buffer just before it is first full.
+    """
     valid = set()
     for n, (stream, rows) in enumerate(zip(streams, taken, strict=True)):
-        oldest = max(0, rows - shape.rows)
-        earliest = oldest + (shape.stack - 1 if oldest else 0)
+        earliest = max(0, rows + shape.stack - 1 - shape.rows)
         valid |= {(t, n) for t in range(earliest, rows - shape.n_steps) if stream[t].end != FINAL}
     return valid
 
 
 @settings(max_examples=10)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(30, 90))
+@example(0, 1, 3, 1, 39)  # the last write is just before the buffer is full
 def test_samples_match_a_plain_list(seed: int, n_streams: int, stack: int, n_steps: int, rows: int) -> None:
     rng = np.random.default_rng(seed)
     streams = [random_stream(rng, 2 * rows + 1, FRAME) for _ in range(n_streams)]

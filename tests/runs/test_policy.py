@@ -1,9 +1,13 @@
 """Policies whose discount is changed after training."""
 
+import dataclasses
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import multihorizon as mh
+from multihorizon.runs import saved_policy
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +48,35 @@ def test_discount_outside_tolerance_is_rejected(policy: mh.Policy) -> None:
     rising = lambda t: 1.0 + t  # noqa: E731
     with pytest.raises(mh.InputError):
         policy.with_discount(rising)
+
+
+def test_saving_over_a_policy_is_atomic(policy: mh.Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = policy.save(tmp_path / "policy")
+    other = dataclasses.replace(policy, parameters={name: 2 * value for name, value in policy.parameters.items()})
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(saved_policy, "write_json", killed)
+        other.save(folder)
+    assert len(list(folder.glob("*.safetensors"))) == 2  # old and new weights
+    assert_same_weights(mh.load(folder), policy)
+    other.save(folder)
+    assert len(list(folder.glob("*.safetensors"))) == 1
+    assert_same_weights(mh.load(folder), other)
+
+
+def test_earlier_name_of_the_weights_file_loads(policy: mh.Policy, tmp_path: Path) -> None:
+    folder = policy.save(tmp_path / "policy")
+    (weights,) = folder.glob("*.safetensors")
+    weights.rename(folder / "weights.safetensors")
+    assert_same_weights(mh.load(folder), policy)
+    policy.save(folder)
+    assert [path.name for path in folder.glob("*.safetensors")] == [weights.name]
+
+
+def assert_same_weights(one: mh.Policy, other: mh.Policy) -> None:
+    assert one.parameters.keys() == other.parameters.keys()
+    for name, value in one.parameters.items():
+        np.testing.assert_array_equal(value, other.parameters[name])

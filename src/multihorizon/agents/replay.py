@@ -187,7 +187,9 @@ def _write(
         written=replay.written.at[streams].add(which),
         timing=jax.tree.map(write, replay.timing, rows.timing),
     )
-    # This row's return is not known yet, and the oldest rows have lost frames of their stacks.
+    # Neither this row nor the next ones can be sampled: this row's return is not known yet, and the next rows lose
+    # frames of their stacks. Just before the buffer becomes full for the first time, the next rows are the first ones,
+    # whose stacks are complete; they are excluded too.
     lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k m]
     ready = (row - shape.n_steps) % shape.rows
     is_step = replay.ends[ready * shape.streams + streams] != FINAL
@@ -224,7 +226,7 @@ def _draw(
     parts: Float[Array, " B"],
     within: Float[Array, " B"],
 ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-    """Finds the block at each share `parts` of the total priority, then the entry at the share `within` of that block.
+    """Finds the block at each fraction `parts` of the total priority, then the entry at fraction `within` of the block.
 
     A single search over all entries would need more digits than float32 has.
 
@@ -237,7 +239,7 @@ def _draw(
 
 
 def _search(sums: Float[Array, "#B width"], share: Float[Array, "B 1"]) -> Int[Array, " B"]:
-    """Returns the first index whose running sum exceeds a share of the total. Its priority is never 0.
+    """Returns the first index whose running sum exceeds the fraction `share` of the total. Its priority is never 0.
 
     If values are not finite, there may be no such index, and the last index is returned.
     """

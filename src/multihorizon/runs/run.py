@@ -184,7 +184,7 @@ def _changed(held: Configuration, steps: int | None, changes: dict[str, Any]) ->
     if steps is not None:
         iterations = -(-at_least("steps", steps, 1) // schedule.training_steps)
         if iterations < schedule.iterations:
-            raise InputError(f"steps must be at least {schedule.steps:,}, the present total of the run, got {steps:,}")
+            raise InputError(f"steps must be at least {schedule.steps:,}, the steps that the run has, got {steps:,}")
         schedule = replace(schedule, iterations=iterations)
     if "evaluation_steps" in changes:
         schedule = replace(schedule, evaluation_steps=changes.pop("evaluation_steps"))

@@ -30,7 +30,8 @@ def save_policy(policy: Policy, folder: Path) -> Path:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a policy is saved to a folder")
     content = save({name: np.asarray(value) for name, value in policy.parameters.items()})
-    weights = folder / WEIGHTS.format(checksum=f"{zlib.crc32(content):08x}")
+    checksum = f"{zlib.crc32(content):08x}"
+    weights = folder / WEIGHTS.format(checksum=checksum)
     with atomically(weights) as file:
         file.write_bytes(content)
     stored = policy.network
@@ -43,7 +44,7 @@ def save_policy(policy: Policy, folder: Path) -> Path:
         "observation_shape": list(policy.observation_shape),
         "observation_dtype": policy.observation_dtype,
         "network": plain(stored),
-        "weights_checksum": file_checksum(weights),
+        "weights_checksum": checksum,
         "risk": plain(policy.risk),
     }
     write_json(folder / CONFIGURATION, description, checked=True)
