@@ -1,4 +1,4 @@
-"""Draws the learning curves of Atari runs over the range of Dopamine's Rainbow.
+"""Draws the learning curves of Atari runs, with the range of Dopamine's Rainbow seeds in the background.
 
     python benchmarks/atari_curves.py results/atari
 

@@ -4,7 +4,7 @@
     python benchmarks/change_discount.py --minatar breakout --out results/change-discount
 
 In each world one agent is trained without hazard. Its horizons are designed for hyperbolic discounts with k from 0.01
-to 10. Its discount is then changed.
+to 10 (0.1 in MinAtar). Its discount is then changed.
 
 - In Foraging, its return under five hazard priors is compared with that of agents trained with horizons for each prior.
 - In Foraging and Pathworld, its choices for k from 0.01 to 10 are compared with those of the exact solver and of agents
@@ -44,12 +44,12 @@ MINATAR_PRIORS: dict[str, mh.hazard.Prior] = {
 }
 KS = np.geomspace(0.01, 10, 25)
 TRAINED_KS = np.geomspace(0.01, 10, 7)
-PATHS = 5  # of the environment "pathworld"
+PATHS = 5  # number of paths in the environment "pathworld"
 T_MAX = 40  # steps; every meal and every end of a path is nearer than this
 HEADS, GAMMA_MAX = 6, 0.995
 STEPS = {"foraging": 15_000, "pathworld": 60_000}  # the environments' own defaults
 SHORT_STEPS = 20_000  # in Pathworld, to show what too little training does
-DRAWS = 10_000  # of the bootstrap
+DRAWS = 10_000  # bootstrap samples
 
 Result = dict[str, Any]
 
@@ -108,7 +108,10 @@ def resampled(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def compare(ours: np.ndarray, theirs: np.ndarray) -> Result:
-    """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval; None if theirs can be 0."""
+    """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval.
+
+    Both are None if a bootstrap mean of `theirs` is not positive.
+    """
     rng = np.random.default_rng(0)
     found: Result = {"changed": ours.tolist(), "trained_for_it": theirs.tolist(), "ratio": None, "ratio_interval": None}
     above, below = resampled(ours, rng), resampled(theirs, rng)
@@ -133,13 +136,16 @@ def under_priors(
     retrain: Callable[[mh.Discount], list[mh.Policy]],
     earn: Callable[[list[mh.Policy], mh.hazard.Prior], np.ndarray],
     t_max: int,
+    write: Callable[[dict[str, Result]], None] = lambda rows: None,
 ) -> dict[str, Result]:
-    rows = {}
+    """Compares the agent trained once with agents trained for each prior. Calls `write` after each prior."""
+    rows: dict[str, Result] = {}
     for name, prior in priors.items():
         discount = mh.discount.from_prior(prior)
         rows[name] = compare(earn(changed(once, discount, t_max), prior), earn(retrain(discount), prior))
         rows[name]["max_error"] = mh.reweight(once[0].horizons, discount, t_max=t_max).max_error
         show(name, rows[name])
+        write(rows)
     return rows
 
 
@@ -172,11 +178,15 @@ def minatar(game: str, seeds: int, steps: int, episodes: int, out: Path) -> None
             [mh.evaluate(one, env, episodes, hazard=prior, seed=7, max_steps=5_000).mean for one in policies]
         )
 
-    rows = under_priors(
-        once, MINATAR_PRIORS, lambda discount: train(env, minimax(discount, t_max, cap), seeds, steps), earn, t_max
-    )
     settings = {"gammas": design.gammas.tolist(), "seeds": seeds, "steps": steps, "episodes": episodes}
-    write_json(out / f"minatar_{game}.json", settings | {"priors": rows})
+    under_priors(
+        once,
+        MINATAR_PRIORS,
+        lambda discount: train(env, minimax(discount, t_max, cap), seeds, steps),
+        earn,
+        t_max,
+        lambda rows: write_json(out / f"minatar_{game}.json", settings | {"priors": rows}),
+    )
 
 
 def small_worlds(seeds: int, own_seeds: int, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""Measures how long XLA compiles before training starts.
+"""Measures how long XLA takes to compile before training starts.
 
     python benchmarks/compile_time.py --out results/cpu/compile_time.json
 

@@ -105,7 +105,7 @@ def main() -> None:
         "steps": options.steps,
         "worlds": {},
     }
-    print("| World | Agent | Believed | Earned, discounted | Undiscounted | Exact way | Value error |", flush=True)
+    print("| World | Agent | Believed | Earned, discounted | Undiscounted | Same choices | Value error |", flush=True)
     for world, dilemma in DILEMMAS.items():
         rows = found["worlds"][world] = {}
         for rule in Consistency:
@@ -128,7 +128,7 @@ def draw(worlds: dict[str, Any]) -> Figure:
                 seeds = np.array([seed[name] for seed in row["seeds"]])
                 spread = np.linspace(-0.09, 0.09, len(seeds))
                 axes.plot(
-                    place + shift + spread, seeds, "o", color=colour, ms=4, alpha=0.7, label=f"{name}, a dot a seed"
+                    place + shift + spread, seeds, "o", color=colour, ms=4, alpha=0.7, label=f"{name}, one dot per seed"
                 )
                 left, right = place + shift - 0.15, place + shift + 0.15
                 axes.plot([left, right], [row["exact"][name]] * 2, color=BLACK, lw=1.5, label="exact")

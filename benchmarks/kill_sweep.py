@@ -2,9 +2,10 @@
 
     python benchmarks/kill_sweep.py --out results/resume/kill_sweep.json
 
-The sweep runs undisturbed; with its process killed by kill -9 and restarted; on Ray with workers killed; and on Ray with
-whole nodes of a simulated cluster removed. On Ray it is repeated until there were enough kills. All sweeps must end with
-the same weights, bit for bit, and the same metrics except for times. This file also defines the experiment: `multihorizon sweep benchmarks/kill_sweep.py`.
+The sweep runs undisturbed; with its process killed by kill -9 and restarted; on Ray with workers killed; and on Ray
+with whole nodes of a simulated cluster removed. On Ray it is repeated until there were enough kills. All sweeps must
+end with the same weights, bit for bit, and the same metrics except for times. This file also defines the experiment:
+`multihorizon sweep benchmarks/kill_sweep.py`.
 """
 
 import argparse

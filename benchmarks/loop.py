@@ -58,10 +58,10 @@ class Clock:
         return timing
 
     def watch(self, collector: HostCollector) -> None:
-        """Times the parts of the host's turn.
+        """Times the parts of a turn.
 
-        The host receives a group's step, dispatches it and its updates to the device, waits for the actions, and sends
-        them.
+        In a turn, the host receives a group's step, dispatches it and its updates to the device, waits for the actions,
+        and sends them.
         """
         watched, environments = collector, collector.environments
         for owner, name, part in (

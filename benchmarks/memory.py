@@ -2,7 +2,7 @@
 
     python benchmarks/memory.py --minutes 62 --out results/cpu/memory.json
 
-On a CPU the replay buffer is also in host memory, so a small one is used, which is soon full. Iterations are
+On a CPU the replay buffer is also in host memory, so the run uses a small one, which soon fills up. Iterations are
 short, so that evaluations and checkpoints are frequent.
 """
 

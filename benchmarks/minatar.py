@@ -3,7 +3,7 @@
     python benchmarks/minatar.py --games breakout asterix space_invaders --seeds 10 --out results/minatar
 
 The seeds of each game and agent train in parallel on one device. Existing results are kept, so the same command
-continues an interrupted benchmark. A run does not start if it would probably not finish within --minutes.
+continues an interrupted benchmark. A run is skipped if it would probably not finish within --minutes.
 """
 
 import argparse

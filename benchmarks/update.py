@@ -55,7 +55,7 @@ SIZES = {"gpu": Sizes(1_000_000, 20, 20), "cpu": Sizes(50_000, 1, 10)}
 
 
 class Subject:
-    """Several seeds of an agent with full replay buffers, and one program that makes several updates of each."""
+    """Several seeds of an agent with full replay buffers, and one program that updates each seed several times."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ CHANGES: list[dict[str, Any]] = [{}, {"heads": 1}, {"heads": 30}, {"actions": 4}
 DTYPES = {"gpu": ("bfloat16", "float32"), "cpu": ("float32", "bfloat16")}  # the usual one first
 ONLY = "cases: 0 usual, 1 one head, 2 thirty heads, 3 four actions, 4 three seeds, 5 eight seeds, 6 the other dtype"
 CONVOLUTIONS = {"plain": "plain convolutions", "products": "convolutions as matrix products"}
-COLUMNS = ("", *USUAL, "", "µs per update and seed", "to the first", "to ours", "GB")
+COLUMNS = ("", *USUAL, "", "µs per update and seed", "relative to the first row", "relative to ours", "GB")
 
 
 def cases(backend: str) -> list[dict[str, Any]]:

@@ -116,7 +116,7 @@ def main() -> None:
     print("|---|---|---|---|")
     for name, taken in times.items():
         print(f"| {name} | {medians[name]:.1f} | {medians[name] / single:.2f} | {min(taken):.1f} to {max(taken):.1f} |")
-    print(f"ten heads against one: {multi / medians['Rainbow, 1 head']:.2f}, in a loop", end=" ")
+    print(f"ten heads relative to one: {multi / medians['Rainbow, 1 head']:.2f}, in a loop", end=" ")
     print(f"{medians['Multi-Rainbow, 10 heads, in a loop'] / medians['Rainbow, 1 head, in a loop']:.2f}")
     machine = {"cores": os.cpu_count(), "processor": platform.processor() or platform.machine()}
     write_json(

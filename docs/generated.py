@@ -65,7 +65,7 @@ def _documented(docstring: str) -> dict[str, str]:
 
 
 def choices() -> str:
-    """Returns the values of each setting that is a choice, with their meanings."""
+    """Returns a table of allowed values and their meanings for each setting that is an enum."""
     parts = []
     kinds = {
         "acting": mh.Acting,

@@ -14,7 +14,7 @@ agent = mh.agent("hyper-dqn", horizons=design.horizons, warm_up_steps=500, optim
 policy = mh.train(agent, "pathworld", steps=10_000, training_steps=10_000).policy()
 
 start = np.zeros(policy.observation_shape)
-start[0] = 1  # state 0 is the choice of a path
+start[0] = 1  # in state 0 the agent chooses a path
 for discount in (mh.discount.hyperbolic(0.01), mh.discount.hyperbolic(1.0), mh.hazard.Gamma(0.5, 2.0)):
     changed = policy.with_discount(discount, t_max=30)
     print(changed.reweighting)

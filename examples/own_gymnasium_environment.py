@@ -1,7 +1,7 @@
 """Train in your own Gymnasium environment: a small prize nearby against a large prize far away.
 
 One agent learns Q for two discount factors. With γ = 0.6 the near prize of 2 is worth more; with γ = 0.95 the far prize
-of 10 is. Rewards are not clipped: only Atari clips them to [-1, 1].
+of 10 is. Rewards are not clipped; only in Atari are they clipped to [-1, 1].
 """
 
 import gymnasium

@@ -27,7 +27,7 @@ run = mh.train(agent, "pathworld", steps=10_000, training_steps=10_000)
 policy = run.policy()
 
 start = np.zeros(policy.observation_shape)
-start[0] = 1  # state 0 is the choice of a path
+start[0] = 1  # in state 0 the agent chooses a path
 values = policy.q_values(start)  # [H A]
 for gamma, row in zip(gammas, values, strict=True):
     print(f"γ = {gamma}: path {row.argmax() + 1} is best, Q = {row.max():.2f}")

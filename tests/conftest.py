@@ -64,5 +64,5 @@ LONGEST = ("test_learns", "test_ray", "test_resume")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs the longest tests first, so that no process is still running one after the others have finished."""
+    """Runs the longest tests first, so that no worker is left with a long test at the end."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))

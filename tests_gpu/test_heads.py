@@ -1,4 +1,4 @@
-"""Compares the kernel of heads and losses, and its gradients, with float64 on a CPU."""
+"""Compares the kernel for heads and losses, and its gradients, with float64 on a CPU."""
 
 from typing import Any
 
@@ -50,9 +50,9 @@ def test_losses_and_gradients_are_exact_to_the_types_precision(
         mine = np.swapaxes(matrix[:, action], 0, 1)  # [B H Z F]
         logits = np.einsum("bhzf,bf->bhz", mine, rows) + np.swapaxes(bias[:, action], 0, 1)
         scale = np.einsum("bhzf,bf->bhz", np.abs(mine), np.abs(rows)) + np.abs(np.swapaxes(bias[:, action], 0, 1))
-        # The products are not rounded first: the kernel multiplies in float32, without tensor cores.
+        # The factors are not rounded first: the kernel multiplies in float32, without tensor cores.
         logit_error = (product_error("bfloat16", FEATURES + 2) * scale).max(axis=2)  # [B H]
-        # exp and log have errors of a few units in the last place, and the sum over atoms of ATOMS units.
+        # The errors of exp and log are a few units in the last place; the error of the sum over atoms is ATOMS units.
         logits = logits - logits.max(axis=2, keepdims=True)
         chances = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
         log_chances = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))

@@ -87,7 +87,7 @@ def report(
     Args:
         folder: A folder of runs, such as a sweep's; without one, the report covers the paper's table of sixty games.
         out: The report's folder; `FOLDER/report` by default.
-        dopamine: A file of Dopamine's published curves, to draw beside the runs.
+        dopamine: A file or folder of Dopamine's published curves, to draw beside the runs.
         warn: Receives warnings about runs that were left out; printed to stderr by default.
 
     Returns:
@@ -148,7 +148,7 @@ def sweep(
         only: Returns whether to train a run; by default all runs are trained.
         train_all: How the runs are trained: by default one after another; on Ray with
             `multihorizon.experiments.ray_cluster.cluster(...)`.
-        checkpoint_minutes: The least time between two checkpoints of a run.
+        checkpoint_minutes: The minimum number of minutes between two checkpoints of a run.
         tell: Receives each run's status whenever it changes.
         warn: Receives warnings; they are printed to stderr by default.
 

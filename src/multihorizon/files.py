@@ -91,7 +91,9 @@ def writable_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise InputError(f"the folder {path} cannot be made: {problem.strerror}") from None
+        raise InputError(f"the folder {path} cannot be created: {problem.strerror}") from None
+    except ValueError as problem:  # a null character
+        raise InputError(f"the folder {str(path)!r} cannot be created: {problem}") from None
     if not os.access(path, os.W_OK):
         raise InputError(f"{path} cannot be written to")
     return path

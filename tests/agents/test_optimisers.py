@@ -1,4 +1,4 @@
-"""Compares the reference's optimisers with TensorFlow 1's formulas, written out for a scalar."""
+"""Compares Adam and RMSProp with TensorFlow 1's formulas, written out for a scalar."""
 
 import math
 

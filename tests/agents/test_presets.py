@@ -36,7 +36,7 @@ def test_the_papers_grid_cannot_express_another_discount() -> None:
 
 
 def test_the_design_does_not_improve_the_horizons() -> None:
-    """The design's search, started from the constants, does not improve them by more than their rounding."""
+    """A design search that starts from the preset's γs improves on them by no more than their rounding."""
     from multihorizon.discounting.design import _designed, _family, _share
 
     family = _family((0.01, 1.0))[::3]  # every third: the whole family takes a minute

@@ -1,4 +1,4 @@
-"""The commands evaluate and watch with another discount, or with a risk rule."""
+"""The commands `evaluate` and `watch` accept another discount or a risk rule."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_fitted_discount_is_printed_before_playing(
     line = f"evaluate {folder} --episodes 5 --seed 3 --t-max 40 {options}"
     assert main(line.split()) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith(f"acts by {discount} by 8 heads with γ ≤ 0.998: largest error ")
+    assert shown.startswith(f"acts by {discount}, expressed by 8 heads with γ ≤ 0.998: largest error ")
     assert shown.index("over t = 0..40") < shown.index("mean return")
     assert main([*line.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -50,7 +50,7 @@ def test_watch_and_risk(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     line = f"watch {folder} --out {tmp_path}/a.gif --steps 5 --discount hyperbolic:0.1 --risk cvar:0.25"
     assert main(line.split()) == 0
     shown = capsys.readouterr().out
-    assert "acts by hyperbolic(k=0.1) by 8 heads" in shown
+    assert "acts by hyperbolic(k=0.1), expressed by 8 heads" in shown
     assert "takes the action with the best CVaR(level=0.25) of the return" in shown
     assert main([*line.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

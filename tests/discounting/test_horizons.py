@@ -1,4 +1,4 @@
-"""The paper's grid to its published digits, quadrature, and the properties of horizons."""
+"""The paper's grid (to the published digits), quadrature, and the properties of horizons."""
 
 import math
 

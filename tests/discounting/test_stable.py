@@ -38,7 +38,7 @@ def test_exponent_one_half_matches_its_closed_form() -> None:
 def test_the_distribution_has_the_discount_as_its_laplace_transform(make: Callable[..., Prior], s: float) -> None:
     """Integrates s(t) = ∫ t e^{-λt} F(λ) dλ by the trapezoidal rule in ln λ."""
     prior, t = make(0.3, s), 2.0
-    narrow = make is Stable and s > 0.9  # F rises from 0 within a few (1 - s) of ln k
+    narrow = make is Stable and s > 0.9  # in ln λ, F rises within a few (1 - s) of ln k
     log_rate = np.linspace(math.log(0.3 * t) - 0.5, 4.2, 1000) if narrow else np.linspace(-36, 4.2, 500)
     mass = np.exp(log_rate - np.exp(log_rate))  # t λ e^{-λt} d ln λ
     total = np.trapezoid(mass * np.asarray(prior.cdf(np.exp(log_rate) / t)), log_rate)
@@ -114,7 +114,7 @@ def test_endless_task_has_a_finite_value_only_under_ebert_prelec() -> None:
     with pytest.raises(InputError, match="not known to have a finite sum"):
         action_values(HazardousMDP(mdp.transitions, mdp.rewards, MittagLeffler(0.3, 0.5)), np.ones((1, 1)))
     both = HazardousMDP(mdp.transitions, mdp.rewards, MittagLeffler(1.0, 0.5), discount.hyperbolic(1.0))
-    t = np.arange(1, 2_000_001, dtype=float)  # the rest, Σ t^{-3/2} beyond T, is 2 / √T plus lower orders
+    t = np.arange(1, 2_000_001, dtype=float)  # the rest, Σ t^{-3/2} beyond T, is 2 / √T plus lower-order terms
     direct = 1 + float((1 / ((1 + np.sqrt(t)) * (1 + t))).sum()) + 2 / math.sqrt(t[-1])
     assert action_values(both, np.ones((1, 1)))[0, 0] == pytest.approx(direct, rel=1e-5)
 

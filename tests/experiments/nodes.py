@@ -1,4 +1,4 @@
-"""Simulates a Ray cluster: a head without cores, and nodes that commands on stdin add and remove."""
+"""Simulates a Ray cluster: a head node without CPU cores, and nodes that commands on stdin add and remove."""
 
 import os
 import sys

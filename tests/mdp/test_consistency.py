@@ -123,13 +123,13 @@ def test_own_and_acting_bootstraps_differ() -> None:
     acting = acting_head_values(mdp, horizons, naive_by_heads(mdp, horizons).actions[0])
     np.testing.assert_allclose(own[:, 0, 0], [0, 0.95**3 * 1.8])
     np.testing.assert_allclose(acting[:, 0, 0], [0, 0.95])
-    np.testing.assert_allclose(own[:, 1], acting[:, 1])  # one step on, both value the same two futures
+    np.testing.assert_allclose(own[:, 1], acting[:, 1])  # in state 1, no choice is left after the first action
 
 
 @settings(max_examples=12)
 @given(st.integers(0, 10_000))
 def test_first_plan_is_the_best_time_dependent_plan(seed: int) -> None:
-    """With two states, two actions and three steps there are 64 plans; the test values each one step by step."""
+    """With two states, two actions and three steps there are 64 plans; the test computes the value of each."""
     mdp, horizons = random_mdp(seed, states=2)
     transitions = np.asarray(mdp.transitions) * np.exp(-mdp.hazard.mean)
     best = np.full(2, -np.inf)

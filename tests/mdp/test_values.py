@@ -193,7 +193,7 @@ def test_endless_cycle() -> None:
 @settings(max_examples=6)
 @given(st.integers(0, 1000), st.floats(1.1, 3.0))
 def test_power_laws_are_averages_over_hazards(seed: int, a: float) -> None:
-    """In endless MDPs in which all states communicate, Q_λ grows as c/λ, where c is the mean reward per step.
+    """In endless MDPs in which all states communicate, Q_λ grows as c/λ for λ → 0, where c is the mean reward per step.
 
     The average is therefore E_λ[Q_λ - c/λ], whose integrand is smooth, plus c E[1/λ] = c/(k(a-1)).
     """

@@ -75,7 +75,7 @@ def test_agent_with_two_discounts_lists_both(tmp_path: Path) -> None:
     assert groups == {("foraging",): 0.9**100, ("minatar/asterix", "minatar/breakout"): 0.99**100}
 
 
-def test_folder_in_place_of_a_configuration_is_no_run(tmp_path: Path) -> None:
+def test_folder_with_a_directory_as_configuration_is_not_a_run(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0]])
     folder = write_run(tmp_path / "b", "rainbow", "foraging", [[1.0]])
     (folder / "config.json").unlink()

@@ -71,7 +71,7 @@ def test_intervals_are_equal_tailed() -> None:
 
 @given(st.lists(st.lists(st.floats(-5, 5), min_size=2, max_size=6), min_size=1, max_size=5), st.integers(0, 2**20))
 def test_vectorised_statistics_match_those_of_each_resample(games: list[list[float]], seed: int) -> None:
-    """Twin: all replications at once give the same values as one at a time. Law: seeds stay in their game."""
+    """All replications at once give the same values as one at a time, and seeds stay in their game."""
     strata = [np.array(game) for game in games]
     drawn = statistics.resampled(strata, np.random.default_rng(seed), 7)
     for game, again in zip(strata, drawn, strict=True):

@@ -184,5 +184,5 @@ def try_damage(unfinished: Path, whole: Path, place: Path, rng: random.Random) -
         if differs and not any(word in said for word in ("damaged", "missing", "no checkpoint", "lost")):
             return done, f"silently, {differs}: {said[-500:]!r}"
     if os.path.exists(place / "canary-ran"):
-        return done, "code of the folder was run"
+        return done, "code from the folder was run"
     return done, None

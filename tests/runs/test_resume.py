@@ -224,8 +224,11 @@ def test_checkpoints_wait_until_no_episode_is_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(10.0, 5), (0.0, 1)])
-def test_checkpoint_after_every_iteration_needs_whole_iterations(minutes: float, expected: int) -> None:
-    """Otherwise a checkpoint needs 5 iterations: in 2,000 steps, four environments can finish CartPole's 500 steps."""
+def test_checkpoints_after_every_iteration_end_episodes_there(minutes: float, expected: int) -> None:
+    """Otherwise episodes are cut off only every 5 iterations: in 2,000 steps, each of 4 environments makes 500 steps.
+
+    An episode of CartPole has at most 500 steps.
+    """
     chosen = world("gym/CartPole-v1")
     configuration = configured_for(
         chosen, chosen.adapt(preset("dqn")), steps=4_000, training_steps=400, checkpoint_minutes=minutes

@@ -1,4 +1,4 @@
-"""Environments whose frames state where they come from, so that tests detect misplaced ones, and trainers for them."""
+"""Environments whose frames encode their origin, so that tests detect misplaced frames, and trainers for them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -69,7 +69,7 @@ TORSO = MlpTorso((16,))
 
 
 class Long(Scripted):
-    """Declares a longer maximum length of episodes."""
+    """Declares a longer maximum episode length."""
 
     most_steps = 250
 
@@ -80,7 +80,7 @@ def small(name: str = "dqn", **settings: Any) -> AgentConfig:
 
 
 def small_groups(num_envs: int) -> int:
-    """Returns one, two or four groups."""
+    """Returns the number of groups: one, two or four."""
     return 1 if num_envs % 2 else 2 if num_envs % 8 else 4
 
 

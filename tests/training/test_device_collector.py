@@ -77,7 +77,7 @@ def test_streams_store_whole_episodes() -> None:
         places = replay.frames[at].reshape(len(at), -1).argmax(axis=1)
         assert ages[0] == 0
         for t in range(1, len(at)):
-            # An episode begins after these rows and nowhere else.
+            # An episode begins after a FINAL or TERMINATED row and nowhere else.
             assert (ages[t] == 0) == (ends[t - 1] in (FINAL, TERMINATED))
             assert (ends[t] == FINAL) == (ends[t - 1] == TRUNCATED)
             if ages[t] == 0:
@@ -91,7 +91,7 @@ def test_streams_store_whole_episodes() -> None:
     assert {TERMINATED, TRUNCATED, FINAL} <= kinds
 
 
-@pytest.mark.parametrize("environments", [1, 6, 8])  # several rows per update, both, several updates per row
+@pytest.mark.parametrize("environments", [1, 6, 8])  # 4 rows per update, 3 updates per 2 rows, 2 updates per row
 def test_one_update_per_four_steps_for_any_number_of_environments(environments: int) -> None:
     trainer = trainer_of(small("dqn", warm_up_steps=240), environments=environments, steps=240 + 24 * 4 * environments)
     training, outcome = after(trainer, 0)

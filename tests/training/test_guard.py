@@ -87,7 +87,7 @@ def test_returns_are_larger_where_steps_are_short() -> None:
 
 
 def test_a_categorical_loss_of_38_stops_training_with_the_last_good_weights() -> None:
-    """An untrained network's loss is log 51 = 3.93. In one run, 38 was the first sign of divergence, long before ∞."""
+    """An untrained network's loss is log 51 = 3.93. In one run, divergence began with a loss of 38, long before inf."""
     watch = guard("rainbow")
     watch.check(state(1_000, 3.9))
     after = state(2_000, (3.9 + 38.0) / 2, parameter=2.0)  # the mean of the second thousand is 38

@@ -40,7 +40,7 @@ def test_hyper_agents_learn_as_multi_agents_do(name: str) -> None:
     assert without_acting(name) == without_acting(name.replace("hyper-", "multi-"))
 
 
-# Other presets cover what these add to multi-c51: c51-nstep and c51-priority with one head, multi-rainbow with many.
+# Not trained: c51-nstep, c51-priority and multi-rainbow already cover n-step returns and priorities.
 BETWEEN = ("multi-c51-nstep", "multi-c51-priority")
 
 

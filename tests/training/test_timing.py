@@ -40,10 +40,10 @@ TORSO = MlpTorso((4,))
 
 
 def chain(seed: int) -> HazardousMDP:
-    """Returns a deterministic MDP with one action, so that every n-step target with exact values is exact.
+    """Returns a deterministic MDP with one action, so that n-step targets that bootstrap from exact values are exact.
 
-    About a third of the states end the episode. The first two states lead to each other. Every second state has a whole
-    duration.
+    About a third of the states end the episode. The first two states lead to each other. The duration of every
+    second state is a whole number.
     """
     rng = np.random.default_rng(seed)
     transitions = np.zeros((STATES, 1, STATES))
@@ -105,7 +105,7 @@ def trained(trainer: Trainer) -> TrainingState:
 
 @pytest.mark.parametrize(("make", "n_steps"), [(on_device, 3), (on_host, 3), (on_host, 1)])
 def test_targets_with_exact_values_are_exact(make: Callable[..., Trainer], n_steps: int) -> None:
-    """The replay of both collectors has terminated and truncated episodes, and on the host interrupted ones."""
+    """Both replay buffers contain terminated and truncated episodes; the host's also contains interrupted ones."""
     mdp = chain(n_steps)
     trainer = make(mdp, small("hyper-dqn", n_steps=n_steps))
     assert trainer.shape.timing == TimingFields(duration=True, survival=True)

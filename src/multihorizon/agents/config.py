@@ -33,8 +33,8 @@ class AgentConfig:
 
     Args:
         name: Label of the agent in files and figures.
-        horizons: Discount factors γ, with one head for each, and their weights in the discount to act by. `mh.agent`
-            also accepts one γ, as in `horizons=0.9`.
+        horizons: Discount factors γ, with one head for each, and their weights in the discount that the agent acts by.
+            `mh.agent` also accepts one γ, as in `horizons=0.9`.
         acting: Which values the agent acts by: a rule, or the γ of one head.
         loss: Meaning of a head's output, and its loss: `Huber` or `Categorical`.
         optimiser: `Adam` or `RmsProp`.
@@ -212,7 +212,7 @@ def _check_types(config: AgentConfig) -> None:
 
 
 def _check_bootstrap(consistency: Consistency, bootstrap: Bootstrap) -> None:
-    """Raises an error if the heads would value other actions than those that the agent will take."""
+    """Raises an error if the heads would not value the actions that the agent will take."""
     if consistency is Consistency.SOPHISTICATED and bootstrap is Bootstrap.OWN:
         raise InputError(
             "consistency=sophisticated needs bootstrap=acting, got own: heads must value what the later selves will do"

@@ -156,7 +156,7 @@ class Bootstrap(Enum):
 def next_actions(
     choosing: Float[Array, "H A"], acting_weights: Float[Array, " H"], bootstrap: Bootstrap
 ) -> Int[Array, " H"]:
-    """Returns each head's next action by the values `choosing`, of the target or, for double Q, the online network."""
+    """Returns each head's next action. `choosing` has the target network's values (double Q: the online network's)."""
     if bootstrap is Bootstrap.OWN:
         return jnp.argmax(choosing, axis=1)
     return jnp.full(choosing.shape[0], jnp.argmax(acting_weights @ choosing))

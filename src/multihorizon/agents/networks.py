@@ -42,7 +42,7 @@ class Dense(eqx.Module):
     """A dense layer.
 
     The weight is stored [O I], the layout of its gradient. With another layout, an optimiser on a CPU reads each entry
-    from its own cache line, which took a third of the time of an update.
+    from its own cache line. That took a third of the time of an update.
     """
 
     weight: Float[Array, "O I"]

@@ -1,4 +1,4 @@
-"""Parses discounts and priors of the command line: NAME or NAME:VALUES."""
+"""Parses the discounts and priors given on the command line: NAME or NAME:VALUES."""
 
 import argparse
 import runpy
@@ -50,7 +50,7 @@ discounts (NAME or NAME:VALUES, as in quasi-hyperbolic:0.7,0.99 or quasi-hyperbo
 priors over the hazard, each of which implies a discount (give --prior more than once for a mixture):
   exponential             k       mean k; implies the hyperbolic discount
   gamma                   k,a     scale k, shape a; implies the generalised hyperbolic discount
-  uniform                 k,low   between low (0) and k
+  uniform                 k,low   between low (default 0) and k
   dirac                   k       known hazard k; implies the exponential discount
   samples:FILE                    observed hazards: rates per step, numbers in a text file
   density:FILE.py:NAME            a Python function of the hazard that integrates to 1 (or a Prior)
@@ -177,7 +177,7 @@ def _given(name: str, text: str, defaults: dict[str, float], options: argparse.N
 
 
 def _observed_rates(file: str) -> list[float]:
-    """Reads hazards from a file. Refuses values that can only be times: at a hazard of 1, only 37% survive a step."""
+    """Reads hazards from a file. Refuses values that look like times: at a hazard of 1, only 37% survive a step."""
     if not file:
         raise InputError("samples needs a file of observed hazards, as in --prior samples:hazards.txt")
     try:
@@ -187,7 +187,7 @@ def _observed_rates(file: str) -> list[float]:
     if rates and median(rates) >= 1:
         raise InputError(
             f"{file} seems to contain times, not hazard rates per step: its median is {median(rates):g}, and at a "
-            "hazard of 1 only 37% survive a step; the rate of a time is 1/time"
+            "hazard of 1 only 37% survive a step; convert each time to a rate, 1/time"
         )
     return rates
 

@@ -86,7 +86,7 @@ class _Run:
         return f"return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}{speed}{left}"
 
     def _left(self, now: float, step: int) -> str:
-        """Estimates the remaining time; once an iteration has ended, from whole iterations with evaluation."""
+        """Estimates the remaining time. Once an iteration has ended, the estimate includes evaluation."""
         compiled, first = self._compiled
         until, last = self._last if self._last and self._last[1] > first else (now, step)
         if last <= first:

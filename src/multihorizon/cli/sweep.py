@@ -26,7 +26,7 @@ experiments (--dry-run shows their runs, time and disk space):
   hyper-vs-multi   Rainbow, Multi- and Hyper-Rainbow in 19 Atari games
   auxiliary        Rainbow and Multi-Rainbow in 60 Atari games
   ablation         C51, + n-step, + priority and Rainbow, each also as a Multi agent, in 10 Atari games
-  priority         Multi-Rainbow with priorities from all heads or the largest gamma, in 60 Atari games
+  priority         Rainbow, and Multi-Rainbow with priorities from all heads or the largest gamma, in 60 Atari games
   grids-atari      the paper's, Gauss and minimax grids in 10 Atari games
   FILE.py          your own: a file that defines EXPERIMENT
 """

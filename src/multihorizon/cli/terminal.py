@@ -19,7 +19,7 @@ WIDTH_ELSEWHERE = 10_000  # without a terminal, lines are not wrapped
 
 
 def plain(text: str, style: str = "") -> "Text":
-    """Returns text to print as it is: names may hold rich's markup or control characters."""
+    """Returns text in which rich's markup is not interpreted and control characters are escaped."""
     from rich.text import Text
 
     return Text(show_controls(text), style)

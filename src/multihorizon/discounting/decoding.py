@@ -1,4 +1,4 @@
-"""Decodes when reward is expected from the values of many horizons.
+"""Estimates when an agent expects reward, from its Q-values for several horizons.
 
 Q_γ = Σ_t γ^t r(t) is a discrete Laplace transform of the expected rewards r(t). Its inverse is ill-posed: a few heads
 with errors determine r(t) only coarsely, and later rewards more coarsely than early ones. Therefore rewards are
@@ -31,7 +31,7 @@ class RewardTimeline:
 
     Attributes:
         starts: The first step of each bin [bins].
-        ends: The step after the last one of each bin [bins].
+        ends: The step after the last step of each bin [bins].
         rewards: The expected reward in each bin, summed over its steps [*B bins].
         earliest: The start of the bin's resolution [bins]. The estimate of a bin responds mostly to rewards between
             `earliest` and `latest`, which contain the central 80% of its squared averaging kernel.

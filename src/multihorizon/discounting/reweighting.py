@@ -38,9 +38,9 @@ class FitMethod(Enum):
             of exponentials. Σ|wᵢ| is at most 10 · d(0), since it multiplies the errors of the learned values.
     """
 
-    MINIMAX = "weights ≥ 0, smallest largest error"
-    LEAST_SQUARES = "weights ≥ 0, smallest mean square error"
-    SIGNED_MINIMAX = "weights of either sign, smallest largest error"
+    MINIMAX = "weights of at least 0 that minimise the largest error"
+    LEAST_SQUARES = "weights of at least 0 that minimise the mean squared error"
+    SIGNED_MINIMAX = "weights of either sign that minimise the largest error"
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Reweighting:
 
     def __str__(self) -> str:
         return (
-            f"{self.target} by {len(self.horizons)} heads with γ ≤ {self.horizons.gammas.max():.6g}: largest error "
-            f"{self.max_error:.3g} at t = {self.max_error_at}, over t = 0..{self.t_max}"
+            f"{self.target}, expressed by {_counted(len(self.horizons))} with γ ≤ {self.horizons.gammas.max():.6g}: "
+            f"largest error {self.max_error:.3g} at t = {self.max_error_at}, over t = 0..{self.t_max}"
         )
 
 
@@ -76,7 +76,7 @@ def reweight(
     method: FitMethod = FitMethod.MINIMAX,
     tolerance: float = 0.05,
 ) -> Reweighting:
-    """Finds the weights by which given discount factors express a discount best.
+    """Finds the weights with which the given discount factors best express a discount.
 
     Args:
         horizons: The discount factors. Their weights are not used.
@@ -145,9 +145,9 @@ def minimax_weights(
 
 
 def least_error(target: Float[np.ndarray, " every_step"], cap: float) -> float:
-    """Returns the error that no number of heads with γ ≤ cap and weights ≥ 0 can reduce further; target[0] is 1.
+    """Returns the smallest error that any number of heads with γ ≤ cap and weights ≥ 0 can reach; target[0] is 1.
 
-    A dense set of γ's represents any number of heads, and some hundred steps represent all steps.
+    A dense set of γ's represents any number of heads, and up to 150 steps represent all steps.
     """
     chosen = fitted_steps(len(target) - 1, DENSE)
     rates = np.geomspace(-np.log(cap), MOST_RATE, DENSE)
@@ -157,12 +157,13 @@ def least_error(target: Float[np.ndarray, " every_step"], cap: float) -> float:
 
 
 def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: float, method: FitMethod) -> str:
-    """Returns what would express the discount, as words: more heads, a larger cap, or signed weights."""
+    """Describes what would express the discount: more heads, a larger cap, or signed weights."""
     target, share = values / values[0], allowed / values[0]
     cap = float(np.clip(horizons.gammas.max(), 1e-6, 1 - 1 / LONGEST_SUGGESTED))
     if least_error(target, cap) <= share:
         return (
-            f"{_enough_heads(wanted, values, cap, allowed)} with the same largest γ, chosen by minimax_grid, would do"
+            f"{_enough_heads(wanted, values, cap, allowed)} with the same largest γ, chosen by minimax_grid, "
+            "would suffice"
         )
     longest = 1 - 1 / LONGEST_SUGGESTED
     floor = least_error(target, longest)
@@ -173,11 +174,12 @@ def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: f
             low, high = (low, middle) if least_error(target, 1 - np.exp(-middle)) <= 0.98 * share else (middle, high)
         needed = 1 - float(f"{0.95 * np.exp(-high):.1e}")
         return (
-            f"no number of heads with γ ≤ {cap:.6g} would do; a largest γ of {needed:.7g} would, with "
-            f"{_enough_heads(wanted, values, needed, allowed)} chosen by minimax_grid"
+            f"no number of heads with γ ≤ {cap:.6g} would suffice; with a largest γ of {needed:.7g}, "
+            f"{_enough_heads(wanted, values, needed, allowed)} chosen by minimax_grid would"
         )
     words = (
-        f"no heads with weights of at least 0 reach less than {floor * values[0]:.3g}: it is no mixture of exponentials"
+        f"heads with weights of at least 0 cannot reach an error below {floor * values[0]:.3g}, "
+        "because this discount is not a mixture of exponentials"
     )
     if method is not FitMethod.SIGNED_MINIMAX:
         weights = best_weights(horizons.gammas, target, FitMethod.SIGNED_MINIMAX)
@@ -187,7 +189,7 @@ def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: f
 
 
 def _enough_heads(wanted: Discount, values: np.ndarray, cap: float, allowed: float) -> str:
-    """Returns how many heads under a cap express the discount, as words."""
+    """Returns the number of heads with γ ≤ cap that express the discount, in words."""
     steps = fitted_steps(len(values) - 1)
     problem = problem_at(steps, values[None], cap)
     for count, heads in enumerate(grow(problem, MOST_SUGGESTED)):

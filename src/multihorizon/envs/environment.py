@@ -18,7 +18,7 @@ class Step(NamedTuple):
     Attributes:
         observation: The next observation, also at the end of an episode.
         reward: The reward, which comes at the start of the step.
-        terminated: Whether the episode is over. Nothing follows, so its value is 0.
+        terminated: Whether the episode is over. Nothing follows, so the value of the next state is 0.
         truncated: Whether the episode was cut off, for example by a time limit. Targets bootstrap from `observation`.
         duration: Units of time that the step lasted, positive; by default 1.
         survival: The probability e^{-λ(s, a)} of surviving the step, in (0, 1]; by default 1. Agents discount by it,

@@ -27,7 +27,8 @@ class FiniteState(NamedTuple):
 class FiniteWorld:
     """A deterministic MDP as an environment.
 
-    Each step reports its duration and survival if the MDP has them. Survival is only reported: it ends no episodes.
+    Each step reports its duration and survival if the MDP has them. Survival is only reported: it does not end
+    episodes.
 
     Attributes:
         mdp: The MDP. Its hazard and its discount are not used.

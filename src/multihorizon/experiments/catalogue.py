@@ -54,7 +54,7 @@ def pathworld_agents() -> Experiment:
         )
     return Experiment(
         name="pathworld",
-        title="Pathworld, by networks",
+        title="Pathworld with deep networks",
         about="The agents of the paper's first Pathworld table as deep networks: a hyperbolic agent with ten heads and "
         "five agents with a single γ, in a Pathworld of five paths. They learn without hazard and are evaluated under "
         f"it (k = {prior.k:g}). A score is the return of the one path that an agent chooses. `multihorizon pathworld` "

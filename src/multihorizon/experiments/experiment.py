@@ -26,7 +26,7 @@ class ExperimentRun:
         environment: The name of the environment.
         seeds: The number of seeds.
         wanted: The discount that the agent is configured for. Reports compare it with that of its horizons.
-        steps: Training steps of each seed. Here and in the next three, None means the environment's default.
+        steps: Training steps of each seed. For this argument and the next three, None means the environment's default.
         training_steps: Training steps of each iteration.
         evaluation_steps: Evaluation steps of each iteration.
         environments: The number of environments of each seed.

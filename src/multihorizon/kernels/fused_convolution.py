@@ -1,8 +1,8 @@
 """A convolution with SAME padding, its bias and its ReLU as one GPU kernel, with one kernel for each gradient.
 
 XLA's version takes twice as long: it writes the patches to memory, broadcasts the bias and transposes the result. These
-kernels read patches in place. They are written for one image; vmap adds the batch and the seeds to the grid. `plain`
-is the twin.
+kernels read patches in place. They are written for one image; vmap adds the batch and the seeds to the grid. Their
+plain twin is `plain`, followed by the bias and the ReLU.
 """
 
 from dataclasses import dataclass
@@ -136,13 +136,13 @@ def _weight_kernel(
 
 
 def _image_kernel(geometry: Geometry, weight: Any, out: Any, gradient: Any, image_gradient: Any) -> None:
-    """Computes the gradient with respect to the image. Pixels that are equal modulo the stride use the same taps."""
+    """Computes the gradient with respect to the image. Pixels with equal coordinates modulo the stride share taps."""
     row, column = _divided(pl.program_id(0), geometry.stride)
     y, x = _divided(pl.program_id(1) * PLACES + jnp.arange(PLACES), -(-geometry.width // geometry.stride))
     y, x = y * geometry.stride + row, x * geometry.stride + column
     inside_image = (y < geometry.height) & (x < geometry.width)
     channels = jnp.arange(geometry.outputs)[None, :]
-    across = geometry.size // geometry.stride  # taps over a pixel, along one axis
+    across = geometry.size // geometry.stride  # taps that cover a pixel, along one axis
 
     def add(i: Any, sums: Any) -> Any:
         down, right = _divided(i, across)

@@ -11,7 +11,7 @@ from multihorizon.errors import InputError
 from multihorizon.mdp.model import HazardousMDP
 from multihorizon.mdp.values import optimal_control, solve
 
-NEGLIGIBLE = 1e-14  # a plan becomes constant when the other heads have this share of the weights or of the discount
+NEGLIGIBLE = 1e-14  # a plan is constant once the other heads' share of the weights, or γ^t e^{-λt}, is this small
 MOST_STEPS = 100_000
 BETTER = 1e-10  # an action is preferred if it is better by this share of the largest value
 
@@ -136,5 +136,6 @@ class WeightedHeads:
     def require_an_end(self) -> None:
         if self.rates[-1] >= 1:
             raise InputError(
-                "a head with γ e^{-λ} = 1 has no value in a task without an end; give steps, the length of an episode"
+                "a head with γ e^{-λ} = 1 has no finite value in a task without an end; "
+                "give steps, the length of an episode"
             )

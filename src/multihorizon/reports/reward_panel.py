@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from multihorizon.discounting import RewardTimeline, decode_rewards
 from multihorizon.reports.figure_style import BLUE, ORANGE, SETTINGS
 
-LEAST_HEADS = 3  # with different γ's
+LEAST_HEADS = 3  # with different discount factors
 NEGATIVE = 0.05  # rewards are decoded as signed if a Q-value lies below minus this share of the largest |Q|
 MOST_TICKS = 7
 BAR, SPAN = (tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in (BLUE, ORANGE))
@@ -72,7 +72,7 @@ def make_panel(
         axes.set_ylim(low - (room if low < 0 else 0), high + room)
         shown = np.unique(np.linspace(0, len(timeline.starts) - 1, MOST_TICKS).round().astype(int))
         axes.set_xticks(shown + 0.5, [_span(timeline, int(place)) for place in shown])
-        axes.set_xlabel("steps from now (line: times that the largest bar may stand for)")
+        axes.set_xlabel("steps from now (line: when the reward of the largest bar may come)")
         axes.set_ylabel("reward")
         axes.set_title("when the agent expects reward", loc="left")
         axes.grid(axis="x", visible=False)

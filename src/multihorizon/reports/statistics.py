@@ -31,8 +31,8 @@ def iqm(strata: Strata, share: float | None = None) -> Value:
 
     Args:
         strata: Scores by environment.
-        share: The share of runs trimmed at either end; runs at the edge may count in part. By default, a quarter of
-            the runs, rounded down to whole runs, as in rliable.
+        share: The fraction of runs trimmed at each end; the runs at the edges may have fractional weights. By default,
+            a quarter of the runs, rounded down to whole runs, as in rliable.
     """
     runs = np.sort(np.concatenate(strata, axis=-1), axis=-1)
     count = runs.shape[-1]
@@ -43,10 +43,10 @@ def iqm(strata: Strata, share: float | None = None) -> Value:
 
 
 def trimmed_share(strata: Strata) -> float:
-    """Returns the share of runs that the IQM trims at either end.
+    """Returns the fraction of runs that the IQM trims at each end.
 
-    Resamples have fewer runs. Rounding a quarter of those down again would trim a different share, so the interval
-    would not belong to the estimate.
+    Resamples have fewer runs. Rounding a quarter of those down again would trim a different fraction, so the interval
+    would be for a different statistic.
     """
     count = sum(scores.shape[-1] for scores in strata)
     return (count // 4) / count
@@ -63,7 +63,7 @@ def mean(strata: Strata) -> Value:
 
 
 def optimality_gap(strata: Strata) -> Value:
-    """Returns the mean shortfall from a score of 1, a human's. Scores above 1 do not compensate for others below."""
+    """Returns the mean shortfall from 1, the human score. Scores above 1 do not compensate for scores below 1."""
     return _means([np.maximum(1 - scores, 0) for scores in strata]).mean(axis=0)
 
 

@@ -1,4 +1,4 @@
-"""The tables of a report, as values. `page.py` writes them as CSV, Markdown and HTML."""
+"""The tables of a report, as plain data. `page.py` writes them as CSV, Markdown and HTML."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class Table:
     """A table whose first column holds labels.
 
     Attributes:
-        name: The name of its file, without the ending.
+        name: The name of its file, without the extension.
         columns: The headings of the columns.
         rows: The rows, each with one cell for each column.
         groups: Headings over the columns after the first: a name, and the number of columns that it spans.
@@ -67,7 +67,7 @@ class Table:
 
 
 def format_number(value: float | None, bold: bool = False, places: int | None = None) -> Cell:
-    """Makes a cell of a number, with about four significant digits unless `places` says otherwise."""
+    """Makes a cell from a number, with about four significant digits unless `places` says otherwise."""
     if value is None:
         return EMPTY
     if places is None:

@@ -46,7 +46,7 @@ class Configuration:
         torso: The network without its heads.
         schedule: The number and the length of iterations.
         seed: The first seed.
-        seeds: The number of seeds that train side by side.
+        seeds: The number of seeds that train in parallel.
         environments: The number of environments for each seed.
         evaluation_environments: The number of environments for each seed in evaluation.
         checkpoint_minutes: The minimum time between two checkpoints; with 0, every iteration writes one.

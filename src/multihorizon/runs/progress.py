@@ -93,4 +93,6 @@ def check_hooks(callback: Any, loggers: Any, watcher: Any) -> None:
         if isinstance(logger, type) or not isinstance(logger, Logger):
             raise InputError(f"a logger must have the methods begin, log and close, got {logger!r}")
     if isinstance(watcher, type) or not isinstance(watcher, Watcher):
-        raise InputError(f"watcher must be mh.PrintedProgress() or mh.NoProgress(), got {watcher!r}")
+        raise InputError(
+            f"watcher must have the method watch, as mh.PrintedProgress() and mh.NoProgress() do, got {watcher!r}"
+        )

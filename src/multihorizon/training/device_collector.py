@@ -125,7 +125,7 @@ class DeviceCollector:
 def step_and_reset(
     environment: Environment, key: Key[Array, ""], state: Any, action: Int[Array, ""]
 ) -> tuple[Any, Step, Array]:
-    """Steps one environment, and resets it where its episode ended.
+    """Steps one environment, and resets it if its episode ended.
 
     Returns:
         The state to continue from, the step, and the observation to continue from.

@@ -100,7 +100,7 @@ class Guard:
             self._warned = True
             self.warn(
                 f"a reward of {largest_reward:g} lies beyond the support of the categorical loss, "
-                f"±{self._loss.v_max:g}, so larger returns are clipped; set loss.v_max to the largest return, at "
+                f"±{self._loss.v_max:g}, so returns beyond it are clipped; set loss.v_max to the largest return, at "
                 f"least {largest_reward:g}"
             )
 

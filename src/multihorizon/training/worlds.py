@@ -165,7 +165,7 @@ ON_DEVICE = {
 # environment, and checkpoints are half as frequent. In evaluation, all environments have to finish their episodes.
 ATARI_ENVIRONMENTS = {"gpu": (80, 40), "cpu": (8, 10)}
 
-# On a GPU bfloat16 is twice as fast as float32. All Atari results use it.
+# On a GPU bfloat16 is twice as fast as float32. All Atari results from a GPU use it.
 ATARI_SETTINGS: dict[str, dict[str, Any]] = {"gpu": {"compute_dtype": "bfloat16"}, "cpu": {}}
 
 

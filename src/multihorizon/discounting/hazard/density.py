@@ -94,7 +94,7 @@ def _integrate(function: Callable[[float], float], support: tuple[float, float])
         middle = (lows + highs) / 2
         left, right = _rule(function, lows, middle), _rule(function, middle, highs)
         change = np.abs(left[1].sum(1) + right[1].sum(1) - masses.sum(1))
-        for x in PROBES:  # a rule can be exact on a panel although its interpolant is wrong on a part
+        for x in PROBES:  # a rule can be exact on a panel although its interpolant is wrong on part of it
             parts = _cumulative(left[1], 2 * x + 1) if x < 0 else left[1].sum(1) + _cumulative(right[1], 2 * x - 1)
             change = np.maximum(change, np.abs(parts - _cumulative(masses, x)))
         narrow = (highs - lows) <= 1e-14 * highs  # the density jumps or is singular here
