@@ -208,7 +208,7 @@ def test_an_optimiser_given_by_dataclasses_replace_is_kept() -> None:
         (lambda: mh.agent("rainbow", horizons=mh.discount.hyperbolic(0.1)), "horizons must be Horizons"),
         (lambda: mh.agent("rainbow", optimiser=__import__("optax").adam(1e-3)), "mh.Adam"),
         (lambda: mh.agent("rainbow", acting="weigted"), "WEIGHTED"),
-        (lambda: mh.train("rainbow", Corridor()), "hand in a function that makes one"),
+        (lambda: mh.train("rainbow", Corridor()), "pass a function that makes one"),
         (lambda: mh.train("rainbow", gymnasium.make("Pendulum-v1")), "only discrete actions are supported"),
         (lambda: mh.train("rainbow", 3), "is not an environment"),
         (lambda: mh.train("rainbow", "CartPole-v1", network=3), "a network must be a function"),
@@ -265,7 +265,7 @@ def test_policy_remembers_the_environment_that_was_passed(tmp_path: Path) -> Non
     run.policy().save(tmp_path / "policy")
     for policy in (run.policy(), mh.load(tmp_path / "policy", env=Corridor)):
         assert len(mh.evaluate(policy, episodes=2)) == 2
-    with pytest.raises(mh.InputError, match="hand it in with env="):
+    with pytest.raises(mh.InputError, match="pass it with env="):
         mh.evaluate(mh.load(tmp_path / "policy"), episodes=2)
 
 

@@ -1,6 +1,7 @@
 """Tests the checks of numbers and names: what they accept, and the one-line error that they raise."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multihorizon.errors import InputError, at_least, inside, one_of, positive
+from multihorizon.files import writable_folder
 
 NO_NUMBERS: list[Any] = ["3", None, [1], True, {}, 1j, object(), np.array([1.0, 2.0])]
 
@@ -58,3 +60,8 @@ def test_numpy_numbers_are_accepted() -> None:
 def test_non_name_is_refused() -> None:
     with pytest.raises(InputError, match="agent must be a name, got 3; allowed: dqn, c51"):
         one_of("agent", 3, ["dqn", "c51"])  # type: ignore[arg-type]
+
+
+def test_folder_with_a_null_character_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^the folder '[^\n]*a\\x00b' cannot be created: embedded null byte$"):
+        writable_folder(tmp_path / "a\x00b")

@@ -145,7 +145,7 @@ def _with_flags(message: str) -> str:
     message = re.sub(r"FitMethod\.SIGNED_MINIMAX", "--fit signed", message)
     message = re.sub(r"raise the tolerance$", "raise --tolerance", message)
     message = re.sub(r"use the (\w+) grid\b", r"use --grid \1", message)
-    message = re.sub(r"hand it in (again )?with (env|network)=", r"train, evaluate and resume it from Python", message)
+    message = re.sub(r"pass it (again )?with (env|network)=", r"train, evaluate and resume it from Python", message)
     return re.sub(rf"^({words})(?= (must|cannot))", lambda m: "--" + FLAGS.get(m[1], m[1]).replace("_", "-"), message)
 
 

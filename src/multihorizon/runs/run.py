@@ -66,7 +66,7 @@ class Run:
 
     @property
     def seeds(self) -> range:
-        """The seeds that train side by side."""
+        """The seeds that train in parallel."""
         return range(self.configuration.seed, self.configuration.seed + self.configuration.seeds)
 
     @property
@@ -225,7 +225,7 @@ def train(
         network: An equinox module that maps an observation to a vector of features, or a function
             `(key, observation_shape)` that makes one; by default one that suits the observations.
         steps: Training steps of each seed, rounded up to whole iterations.
-        seeds: The number of seeds that train side by side.
+        seeds: The number of seeds that train in parallel.
         seed: The first seed.
         eval_env: Another environment to evaluate in, such as one under hazard.
         out: The run's folder. By default a temporary folder, removed when the `Run` is garbage-collected.

@@ -61,7 +61,7 @@ class HostCollector:
         make: Makes a vector environment with the given number of environments.
         torso: The network up to the heads.
         schedule: Iterations and their length.
-        num_seeds: The number of seeds that train side by side.
+        num_seeds: The number of seeds that train in parallel.
         num_envs: The number of environments for each seed.
         groups: Returns the number of groups for a number of environments.
         whole_every: The number of iterations after which all episodes are truncated; by default enough for the longest

@@ -26,7 +26,7 @@ class HostEnvironments:
 
     Args:
         make: Makes a vector environment with the given number of environments.
-        num_seeds: The number of seeds that train side by side.
+        num_seeds: The number of seeds that train in parallel.
         num_envs: The number of environments for each seed.
         phase: `keys.TRAINING` or `keys.EVALUATION`, which have different seeds.
         groups: Returns the number of groups for a number of environments.

@@ -71,7 +71,7 @@ class Iteration(NamedTuple):
 
 @runtime_checkable
 class Collector(Protocol):
-    """Gathers transitions with the current policy and learns from them, for several seeds side by side."""
+    """Gathers transitions with the current policy and learns from them, for several seeds in parallel."""
 
     core: Core
     pace: Pace

@@ -244,7 +244,7 @@ def _own(env: Any, make: Any = None) -> World | None:
         spec = env.spec
         if spec is None:
             raise InputError(
-                f"several copies of an environment are needed, and this {name} cannot be copied: hand in a function "
+                f"several copies of an environment are needed, and this {name} cannot be copied: pass a function "
                 f"that makes one, as in env=lambda: {name}(...)"
             )
         can_draw = "rgb_array" in env.metadata.get("render_modes", ())
@@ -267,7 +267,7 @@ def _by_name(name: str) -> World:
     if name in atari.GAMES:
         raise InputError(f"unknown environment '{name}' (did you mean 'atari/{name}'?)")
     if name.startswith(OWN):
-        raise InputError(f"the environment {which} is your own, which is not stored with a run: hand it in with env=")
+        raise InputError(f"the environment {which} is your own, which is not stored with a run: pass it with env=")
     if name in ON_DEVICE:
         return ON_DEVICE[name]
     if family not in ("pathworld", "foraging", "shortcut", "dilemma", "minatar"):
