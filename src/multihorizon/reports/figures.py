@@ -210,7 +210,7 @@ def _draw_environment(
         frames, scores = merge_seeds([run for run in here if run.label == label])
         _draw_line(axes, frames / scale, scores, label, styles[label])
     axes.set(xlabel=unit, ylabel="return")
-    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_locator(MaxNLocator(3))
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.6g}".replace("-", "−"))
     axes.yaxis.set_major_formatter(lambda y, _: f"{y:,.9g}".replace("-", "−"))
 
