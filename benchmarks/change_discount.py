@@ -9,7 +9,7 @@ to 10 (0.1 in MinAtar). Its discount is then changed.
 - In Foraging, its return under five hazard priors is compared with that of agents trained with horizons for each prior.
 - In Foraging and Pathworld, its choices for k from 0.01 to 10 are compared with those of the exact solver and of agents
   trained for seven of these k.
-- With --minatar, its return in a MinAtar game under three hazard priors is compared instead.
+- With --minatar, its return in a MinAtar game under five hazard priors is compared instead.
 
 In the small worlds, what a policy chooses and earns is computed exactly from its greedy actions in all states.
 """
@@ -40,7 +40,11 @@ PRIORS: dict[str, mh.hazard.Prior] = {
     "gamma, k = 0.05, a = 3": mh.hazard.Gamma(0.05, 3.0),
 }
 MINATAR_PRIORS: dict[str, mh.hazard.Prior] = {
-    f"exponential, k = {k:g}": mh.hazard.Exponential(k) for k in (0.01, 0.03, 0.1)
+    "exponential, k = 0.01": mh.hazard.Exponential(0.01),
+    "exponential, k = 0.03": mh.hazard.Exponential(0.03),
+    "exponential, k = 0.1": mh.hazard.Exponential(0.1),
+    "uniform, 0 to 0.1": mh.hazard.Uniform(0.1),
+    "gamma, k = 0.02, a = 2": mh.hazard.Gamma(0.02, 2.0),
 }
 KS = np.geomspace(0.01, 10, 25)
 TRAINED_KS = np.geomspace(0.01, 10, 7)
@@ -122,7 +126,8 @@ def compare(ours: np.ndarray, theirs: np.ndarray) -> Result:
 
 
 def show(name: str, row: Result) -> None:
-    means = f"{name}: changed {np.mean(row['changed']):.3f}, trained for it {np.mean(row['trained_for_it']):.3f}"
+    earned = {what: np.mean(row[what]) for what in ("changed", "trained_for_it", "unchanged")}
+    means = f"{name}: " + ", ".join(f"{what.replace('_', ' ')} {mean:.3f}" for what, mean in earned.items())
     if row["ratio"] is None:
         print(f"{means}, no ratio", flush=True)
         return
@@ -143,6 +148,7 @@ def under_priors(
     for name, prior in priors.items():
         discount = mh.discount.from_prior(prior)
         rows[name] = compare(earn(changed(once, discount, t_max), prior), earn(retrain(discount), prior))
+        rows[name]["unchanged"] = earn(once, prior).tolist()
         rows[name]["max_error"] = mh.reweight(once[0].horizons, discount, t_max=t_max).max_error
         show(name, rows[name])
         write(rows)

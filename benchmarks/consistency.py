@@ -2,7 +2,7 @@
 
     python benchmarks/consistency.py --out results/consistency
 
-Trains an agent of each rule in each world, and compares the heads' values, the choices and the rewards with those of
+Trains an agent with each rule in each world, and compares the heads' values, the choices and the rewards with those of
 the exact solver. A fifth world has no equilibrium; there, the choices of the sophisticated agent are recorded during
 training.
 """
@@ -34,7 +34,7 @@ from multihorizon.experiments.consistency import (
 from multihorizon.files import writable_folder, write_json
 from multihorizon.reports.figure_style import BLACK, BLUE, ORANGE, canvas, save, styled
 
-# Acting now is best if no later self acts, and waiting is best if a later self acts: there is no pure equilibrium.
+# Doing the chore is best if no later self does it, and waiting is best if one does: there is no pure equilibrium.
 CYCLE = Dilemma(
     "cycle", "A chore that can be put off for ever.", ("do", "wait"), (((-0.8, 1), (0, 0)), ((1.8, OVER),)), 60
 )

@@ -31,8 +31,8 @@ from multihorizon.training.state import TrainingState
 from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
-SETTLING = 2  # rounds
-SCHED_IDLE = 5  # scheduling policy of emulator threads only (envs/atari.py)
+SETTLING = 2  # the first rounds, which are not counted
+SCHED_IDLE = 5  # the scheduling policy that only emulator threads have (envs/atari.py)
 
 
 class Run:
@@ -43,12 +43,12 @@ class Run:
         agent = replace(preset("multi-rainbow"), compute_dtype=options.dtype, warm_up_steps=options.steps // 2)
         if options.replay:
             agent = replace(agent, replay_capacity=options.replay)
-        least = 2 * (agent.batch + agent.n_steps * environments)  # because half of a round is the warm-up
+        least = 2 * (agent.batch + agent.n_steps * environments)  # because the warm-up takes half of the first round
         at_least(f"--steps, with {environments} environments,", options.steps, least)
         chosen = world(f"atari/{options.game}")
         assert chosen.on_host
         rounds = SETTLING + options.rounds
-        schedule = Schedule(rounds + 1, options.steps, 0)  # one round too many: the end of a run cuts off episodes
+        schedule = Schedule(rounds + 1, options.steps, 0)  # one extra round, because the end of a run cuts off episodes
         counts = (options.seeds, environments, lambda count: groups, rounds + 1)
         self.way = way
         self.environments, self.groups = environments, groups
@@ -95,7 +95,7 @@ def compared(runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def processor_seconds() -> np.ndarray:
-    """Returns the CPU seconds that the emulators, and all other threads, have used so far."""
+    """Returns the CPU seconds used so far by emulator threads, and by all other threads."""
     taken = np.zeros(2)
     for stat in Path("/proc/self/task").glob("*/stat"):
         try:

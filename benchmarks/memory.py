@@ -50,7 +50,7 @@ def main() -> None:
                 seen.append((now + options.every, resident(run.pid)))
             run.kill()
     seconds, memory = np.array(seen).T
-    print("| minutes | least, MB | mean, MB | most, MB |\n|---|---|---|---|")
+    print("| minutes | minimum, MB | mean, MB | maximum, MB |\n|---|---|---|---|")
     edges = np.linspace(0, 60 * options.minutes + options.every, PARTS + 1)
     for low, high in pairwise(edges):
         part = memory[(seconds >= low) & (seconds < high)] / 1e6

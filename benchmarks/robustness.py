@@ -2,11 +2,11 @@
 
     python benchmarks/robustness.py --out results/robustness
 
-A short run is killed (at random times and before file operations) or gets one, two or five signals. It is then resumed
-and compared with an undisturbed run. The files of a run are damaged, and the run is resumed, evaluated or reported on.
-Command lines are generated at random from the parser. Agents, environments and folders get hostile names. A sweep on
-Ray loses workers and nodes. No case may end in a traceback, continue silently with different results, touch a file
-outside its folder, or run code. The cases are in tests/robustness; the test suite runs a few of them.
+A short run is killed (at random times and before file operations) or receives one, two or five signals. It is then
+resumed and compared with an undisturbed run. The files of a run are damaged, and the run is resumed, evaluated or
+reported on. Command lines are generated at random from the parser. Agents, environments and folders get hostile names.
+A sweep on Ray loses workers and nodes. No case may end in a traceback, continue silently with different results, touch
+a file outside its folder, or run code. The cases are in tests/robustness; the test suite runs a few of them.
 """
 
 import argparse

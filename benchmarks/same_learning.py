@@ -8,7 +8,7 @@
         --out results/speed/learning
 
 A seed's score is its mean evaluation return over all iterations, or over the last five. The table has Welch's
-interval of the difference between the means, and the p-value of the Mann–Whitney test.
+confidence interval for the difference between the means, and the p-value of the Mann–Whitney test.
 """
 
 import argparse

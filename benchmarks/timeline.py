@@ -2,10 +2,10 @@
 
     python benchmarks/timeline.py --out results/speed
 
-Environments step in groups. A bar lasts from when the host sends a group's actions until it receives the group's steps.
-The host waits for environments, hands a step to the device, hands over updates, and waits for actions. The spans come
-from a profile of one second. The figure shows `--milliseconds` of it. The printed and stored shares cover the whole
-second.
+Environments step in groups. A group's bar lasts from when the host sends its actions until the host receives its steps.
+The bars of the host show when it waits for environments, hands a step or updates to the device, and waits for actions.
+The bars come from a profile of one second, of which the figure shows `--milliseconds`. The printed and stored shares
+cover the whole second.
 """
 
 import argparse
@@ -109,7 +109,8 @@ def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
         paths = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)
         if reports <= SETTLED or not paths:
             raise InputError(
-                f"learning from {options.steps} steps took less than {SETTLED + 1} seconds; use more --steps"
+                f"learning from {options.steps} steps took less than {SETTLED + 1} seconds, too short to profile; "
+                "increase --steps"
             )
         with gzip.open(paths[0]) as file:
             events: list[dict[str, Any]] = json.load(file)["traceEvents"]
@@ -127,7 +128,7 @@ def merged(spans: Iterable[tuple[float, float]]) -> Spans:
 
 
 def lanes(events: list[dict[str, Any]]) -> dict[str, Spans]:
-    """Returns the busy spans of environments, host and device."""
+    """Returns the spans of each lane of the figure: environments, host and device."""
 
     def span(event: dict[str, Any]) -> tuple[float, float]:
         return event["ts"] / 1e3, (event["ts"] + event["dur"]) / 1e3

@@ -248,7 +248,7 @@ def ours(table: Table, case: dict[str, Any], sizes: Sizes, plain: bool, profile_
     if profile_to:
         profile(subject, profile_to)
     del subject
-    gc.collect()  # a learner and its compiled methods form a reference cycle that keeps device memory
+    gc.collect()  # a learner and its compiled methods form a reference cycle that keeps device memory allocated
     if plain:
         subject = Subject(**case, capacity=sizes.frames, updates=sizes.updates, convolve=Convolve.PLAIN)
         table.add("ours, with XLA's convolutions and heads", case, microseconds(subject, sizes.times))

@@ -9,8 +9,8 @@ Dopamine is large and does not import after a plain installation, so it needs it
     ../dopamine/bin/pip install -e . -c constraints.txt
     ../dopamine/bin/python benchmarks/update_cpu.py --out results/cpu/update.json
 
-An update includes prioritised sampling of 32 transitions, stacks of 4 frames of 84×84, gradients and Adam. The agents
-alternate, so machine noise affects all of them equally. The table shows medians.
+An update samples 32 transitions by priority, stacks 4 frames of 84×84 per observation, computes the gradient and
+applies Adam. The agents alternate, so machine noise affects all of them equally. The table shows medians.
 """
 
 import argparse

@@ -28,4 +28,4 @@ except mh.InputError as problem:
 patient = policy.with_discount(mh.discount.hyperbolic(0.01), t_max=30)
 timeline = patient.expected_rewards(start, t_max=60)
 peak = int(timeline.rewards.argmax())
-print(f"expects most reward in {timeline.starts[peak]} to {timeline.ends[peak] - 1} steps")
+print(f"expects the most reward in {timeline.starts[peak]} to {timeline.ends[peak] - 1} steps")

@@ -27,7 +27,7 @@ policy = mh.train(agent, env, network=mh.MlpTorso((32,)), steps=4_000, evaluatio
 
 print(f"{'acts by':10}{'hazard':22}{'mean return':>12}{'95% interval':>16}{'mean length':>13}")
 for gamma in (0.7, 0.95):
-    # The same network with both heads, which now acts by one of them.
+    # The network still has both heads, but the agent now acts by only one of them.
     chosen = replace(policy, agent=policy.agent.with_settings(acting=gamma))
     for hazard in (None, mh.hazard.Exponential(1.0)):
         returns = mh.evaluate(chosen, env, episodes=1_000, hazard=hazard, epsilon=0.0)

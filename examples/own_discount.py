@@ -1,7 +1,7 @@
 """Make an agent act by your own discount, given as a function or as a belief about risk.
 
-`mh.minimax_grid` finds discount factors γ and weights whose sum of w γ^t is closest to the discount. More heads fit
-better.
+`mh.minimax_grid` finds the discount factors γ and weights w for which the sum of w γ^t is closest to the discount. More
+heads fit better.
 """
 
 import math

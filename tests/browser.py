@@ -1,4 +1,4 @@
-"""A headless browser for tests: Chromium, controlled by the DevTools protocol over pipes."""
+"""A headless browser for tests: Chromium, controlled through the DevTools protocol over pipes."""
 
 import base64
 import fcntl

@@ -242,7 +242,7 @@ def test_policy_rejects_another_environment_or_network(tmp_path: Path) -> None:
     with pytest.raises(mh.InputError, match=r"observations \[4\] and 2 actions.*observations \[7\] and 2 actions"):
         mh.load(folder, env=Corridor)
     with pytest.raises(
-        mh.InputError, match=r"another network: heads.weight has shape \(208, 128\) there, and \(208, 16\) here"
+        mh.InputError, match=r"another network: heads.weight has shape \(208, 128\) there, but \(208, 16\) here"
     ):
         mh.load(folder, network=Linear)
     with pytest.raises(mh.InputError, match=r"observations \[4\] and 2 actions"):
@@ -253,7 +253,7 @@ def test_a_callback_that_raises_keeps_the_run(tmp_path: Path) -> None:
     def fails(rows: Any) -> None:
         raise KeyError("mine")
 
-    with pytest.raises(mh.InputError, match="the callback raised KeyError: 'mine'; what was trained is in"):
+    with pytest.raises(mh.InputError, match="the callback raised KeyError: 'mine'; the run so far is in"):
         trained("CartPole-v1", tmp_path / "run", callback=fails)
     run = mh.load_run(tmp_path / "run")
     assert len(run.metrics) == 2
@@ -275,7 +275,7 @@ def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:
     longer = mh.load_run(tmp_path / "run").resume(steps=1_200)
     assert longer.finished
     assert [row["step"] for row in longer.metrics if row["seed"] == 0] == [300, 600, 900, 1_200]
-    with pytest.raises(mh.InputError, match="steps must be at least 1,200, the steps that the run has"):
+    with pytest.raises(mh.InputError, match="steps must be at least 1,200, the run's present total"):
         longer.resume(steps=900)
     with pytest.raises(mh.InputError, match="n_steps cannot be changed"):
         longer.resume(n_steps=3)

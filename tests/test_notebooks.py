@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and their stored outputs have the kinds of a fresh run."""
+"""The notebooks run from top to bottom, and their stored outputs are of the same kinds as those of a fresh run."""
 
 import json
 import os

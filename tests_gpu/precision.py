@@ -5,6 +5,7 @@ truncate). The sum lies within (2u + u² + K·2⁻²³) Σ|a||b| of the exact su
 u_out |result|.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -24,6 +25,13 @@ def product_error(dtype: str, terms: int) -> float:
 
 def exact(values: Array) -> Float[np.ndarray, "..."]:
     return np.asarray(values.astype(jnp.float32), np.float64)
+
+
+def plain(array: Array) -> np.ndarray:
+    """Returns an array of any type, also of bfloat16 or random keys, as NumPy's."""
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(array))
+    return np.asarray(array.astype(jnp.float32) if array.dtype == jnp.bfloat16 else array)
 
 
 def check(ours: Array, wanted: Float[np.ndarray, "..."], bound: Float[np.ndarray, "..."] | float) -> None:

@@ -17,7 +17,7 @@ CHECKSUM = "checksum"
 
 @contextmanager
 def atomically(path: Path) -> Iterator[Path]:
-    """Writes a file atomically: it is complete or absent, even if the process is killed.
+    """Writes a file atomically: if the process is killed while writing, `path` is unchanged.
 
     A killed process leaves its unfinished file, which the next write to the same path removes.
 

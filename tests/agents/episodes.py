@@ -1,4 +1,4 @@
-"""Random episodes, and a replay buffer as a plain list."""
+"""Random episodes as plain lists, replay buffers filled with them, and transitions computed by hand."""
 
 from functools import partial
 from typing import NamedTuple

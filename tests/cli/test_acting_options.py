@@ -71,7 +71,7 @@ def test_watch_and_risk(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         ("--discount hyperbolic:0.1 --tolerance 0", "--tolerance must be"),
         ("--discount hyperbolic:0.1 --prior gamma:0.1,2", "either --discount or --prior"),
         ("--discount hyperbola:0.1", "did you mean 'hyperbolic'"),
-        ("--t-max 40", "--t-max goes with --discount or --prior"),
+        ("--t-max 40", "--t-max needs --discount or --prior"),
         ("--risk cvar", "--risk takes a rule and its level, as in cvar:0.25, got 'cvar'"),
         ("--risk cvar:2", "the level of a CVaR must lie in (0, 1]"),
         ("--risk variance:2", "risk 'variance'"),

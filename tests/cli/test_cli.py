@@ -306,7 +306,7 @@ def test_pathworld_prints_tables_and_writes_figures(
         ("pathworld --seed -1", "--seed must be a whole number of at least 0"),
         ("pathworld --out {tmp}/mine.py/under", "mine.py"),
         ("discount --discount function:{tmp}/mine.py:slow", "use --grid minimax"),
-        ("discount --mix 0.5", "--mix gives the weights of several --prior"),
+        ("discount --mix 0.5", "--mix gives the weights of several priors"),
         ("discount --prior dirac --prior dirac --mix 0.5 0.6", "add up to 1"),
         ("discount --head 3", "unknown option of discount '--head' (did you mean '--heads'?)"),
         ("discount 3", "'3' is not understood"),

@@ -14,7 +14,7 @@ from multihorizon.reports.data import read_runs
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Returns the one-line error of a report that fails without writing anything."""
+    """Returns the one-line error of a report that fails without printing anything else."""
     assert main(["report", *arguments]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -60,7 +60,8 @@ def test_many_agents_in_one_environment_are_printed_as_rows(capsys: pytest.Captu
 
 def test_folders_without_runs_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert refused(capsys, str(tmp_path)) == (
-        f"{tmp_path} holds no runs: a run is a folder with config.json and metrics.jsonl, as multihorizon train makes"
+        f"{tmp_path} holds no runs: a run is a folder with config.json and metrics.jsonl, which multihorizon train "
+        "writes"
     )
     assert "is not a folder" in refused(capsys, str(tmp_path / "nowhere"))
     foreign = tmp_path / "foreign"

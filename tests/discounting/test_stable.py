@@ -1,4 +1,4 @@
-"""The priors of Rachlin's and of Ebert and Prelec's discount, found by numerical inversion."""
+"""The priors of the Rachlin and the Ebert-Prelec discounts, found by numerical inversion."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +22,7 @@ priors = st.builds(
 
 
 def test_exponent_one_half_matches_its_closed_form() -> None:
-    """For s = ½ the priors are the Lévy distribution and the distribution function 1 - E_½(-√x) = 1 - e^x erfc(√x)."""
+    """For s = ½ one prior is the Lévy distribution; the other has the cdf 1 - E_½(-√x) = 1 - e^x erfc(√x)."""
     levy = Stable(1.0, 0.5)
     np.testing.assert_allclose(levy.cdf(RATES), special.erfc(np.sqrt(1 / (4 * RATES))), atol=1e-14)
     x = RATES[RATES > 1e-2]
@@ -38,7 +38,7 @@ def test_exponent_one_half_matches_its_closed_form() -> None:
 def test_the_distribution_has_the_discount_as_its_laplace_transform(make: Callable[..., Prior], s: float) -> None:
     """Integrates s(t) = ∫ t e^{-λt} F(λ) dλ by the trapezoidal rule in ln λ."""
     prior, t = make(0.3, s), 2.0
-    narrow = make is Stable and s > 0.9  # in ln λ, F rises within a few (1 - s) of ln k
+    narrow = make is Stable and s > 0.9  # in ln λ, F rises within a few multiples of 1 - s around ln k
     log_rate = np.linspace(math.log(0.3 * t) - 0.5, 4.2, 1000) if narrow else np.linspace(-36, 4.2, 500)
     mass = np.exp(log_rate - np.exp(log_rate))  # t λ e^{-λt} d ln λ
     total = np.trapezoid(mass * np.asarray(prior.cdf(np.exp(log_rate) / t)), log_rate)

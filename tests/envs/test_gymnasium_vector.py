@@ -91,7 +91,7 @@ def test_registered_environment_need_not_support_rendering() -> None:
     gymnasium.register("Plain-v0", lambda: Shown((4,)))
     try:
         assert Gymnasium("Plain-v0", 1).frame_shape == (4,)
-        with pytest.raises(ValueError, match=r"Gymnasium cannot draw 'Plain-v0'"):
+        with pytest.raises(ValueError, match=r"Gymnasium cannot render 'Plain-v0'"):
             Gymnasium("Plain-v0", 1, rendered=True)
     finally:
         del gymnasium.registry["Plain-v0"]

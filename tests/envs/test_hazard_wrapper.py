@@ -1,4 +1,4 @@
-"""Episodes under the wrapper survive as the prior predicts."""
+"""Under the wrapper, episodes survive with the probabilities that the prior predicts."""
 
 import jax
 import jax.numpy as jnp

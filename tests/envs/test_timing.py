@@ -85,7 +85,7 @@ def test_only_declared_fields_are_read() -> None:
         ({"survival": 0.0}, "survival", r"a survival of 0; it is a probability and must lie in \(0, 1\]"),
         ({"survival": 1.01}, "survival", r"a survival of 1.01; it is a probability"),
         ({"survival": "high"}, "survival", r"""info\["survival"\] must be a number, got 'high'"""),
-        ({}, "survival", r'names "survival", so the info of every step must have it'),
+        ({}, "survival", r'names "survival", so the info of every step must contain it'),
         ({"duration": 2.0}, None, r'without declaring it; .* metadata\["timing"\] = \("duration",\), and to ignore it'),
         ({}, "durations", r"unknown field in metadata.*'durations' \(did you mean 'duration'\?\)"),
     ],
@@ -161,7 +161,8 @@ def _alive(environment: Any, episodes: int = 20_000) -> float:
 def test_longer_steps_are_survived_less_often_under_hazard() -> None:
     assert _alive(Hazard(Ticking(3.0), Dirac(0.2))) == pytest.approx(np.exp(-0.6), abs=0.015)
     assert _alive(Hazard(Ticking(), Dirac(0.2))) == pytest.approx(np.exp(-0.2), abs=0.015)
-    assert _alive(Hazard(Ticking(survival=0.3), Dirac(0.2))) == pytest.approx(np.exp(-0.2), abs=0.015)  # a belief
+    # The survival that a step reports is only a belief: without Lethal it ends no episode.
+    assert _alive(Hazard(Ticking(survival=0.3), Dirac(0.2))) == pytest.approx(np.exp(-0.2), abs=0.015)
     assert _alive(Lethal(Ticking(3.0, 0.3))) == pytest.approx(0.3, abs=0.015)
     assert _alive(Hazard(Lethal(Ticking(3.0, 0.5)), Dirac(0.2))) == pytest.approx(0.5 * np.exp(-0.6), abs=0.015)
     hazardous = GymnasiumHazard(Timed([{"duration": 3}], "duration"), Dirac(0.2), seed=0)

@@ -216,7 +216,7 @@ def test_power_laws_are_averages_over_hazards(seed: int, a: float) -> None:
 
 def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
     stays = HazardousMDP(np.ones((1, 2, 1)), np.ones((1, 2)))
-    with pytest.raises(ValueError, match="earns for ever"):  # a policy that adds up to 1 only up to rounding
+    with pytest.raises(ValueError, match="earns for ever"):  # the probabilities add up to 1 only within rounding
         action_values(stays, np.array([[0.5, 0.5 - 1e-10]]))
     with pytest.raises(ValueError, match="earns for ever"):  # the same for a row of transitions
         action_values(HazardousMDP(np.full((1, 1, 1), 1 - 1e-10), np.ones((1, 1))), np.ones((1, 1)))

@@ -1,4 +1,4 @@
-"""Bars of improvement fit their panels, and so do their titles."""
+"""The bars and the titles of improvement figures fit their panels."""
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 

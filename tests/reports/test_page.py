@@ -108,7 +108,7 @@ def test_table_as_csv_markdown_and_html() -> None:
     )
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize(("width", "height", "dark"), [(1280, 900, False), (390, 844, True)])
 def test_the_page_in_a_browser(written: Path, width: int, height: int, dark: bool) -> None:
     with Browser(width, height, dark) as browser:

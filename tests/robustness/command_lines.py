@@ -212,7 +212,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def failure(words: Sequence[str], seconds: float = 5.0) -> str | None:
-    """Runs a command line in this process; returns what was wrong with how it exited, or None."""
+    """Runs a command line in this process, and returns a description of its failure, or None."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), limited(seconds):

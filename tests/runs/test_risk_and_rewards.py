@@ -15,7 +15,7 @@ DELAY = 4  # steps until the prize
 
 
 class Gamble:
-    """The first action chooses: 1 for sure, or 3 or -0.5 with equal chances (mean 1.25), paid some steps later."""
+    """The first action chooses what is paid later: 1, or a gamble on 3 or -0.5 with equal chances (mean 1.25)."""
 
     actions = 2
     observation_shape = (2 * DELAY + 1,)

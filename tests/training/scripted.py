@@ -1,4 +1,4 @@
-"""Environments whose frames encode their origin, so that tests detect misplaced frames, and trainers for them."""
+"""Environments whose frames encode their origin, so that tests detect misplaced frames; and trainers for them."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -166,7 +166,7 @@ def test_updates_in_one_program_equal_single_updates(monkeypatch: pytest.MonkeyP
         collector = trainer.collector
         collector.learns_at_once = at_once
         calls = Counter[str]()
-        for name in ("learn_one", "learn_all", "copy_target"):
+        for name in ("learn_one", "learn_all", "copy"):
 
             def counted(*given: Any, name: str = name, of: Any = getattr(collector.programs, name)) -> Any:
                 calls[name] += 1  # noqa: B023 - called before the next trainer is made
@@ -176,7 +176,7 @@ def test_updates_in_one_program_equal_single_updates(monkeypatch: pytest.MonkeyP
         training, _ = after(trainer)
         made = (1_440 - 288) // 4
         assert calls["learn_one"] + collector.pace.updates * calls["learn_all"] == made
-        assert calls["copy_target"] == made // 20
+        assert calls["copy"] == made // 20
         assert (min(calls["learn_one"], calls["learn_all"]) > 0) == at_once
         ends.append(training)
     for a, b in zip(*map(jax.tree.leaves, ((end.learner, end.tally) for end in ends)), strict=True):
@@ -240,8 +240,13 @@ def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytes
     for environments, expected in ((1, "store learn act"), (4, "store learn store")):
         trainer = trainer_of(small(), environments, steps=200)
         events: list[str] = []
-        for name, event in (("_store", "store"), ("_update", "learn"), ("_choose", "act")):
-            original = getattr(trainer.collector, name)
+        collector = trainer.collector
+        for of, name, event in (
+            (collector, "_store", "store"),
+            (collector.programs, "learn", "learn"),
+            (collector, "_choose", "act"),
+        ):
+            original = getattr(of, name)
 
             def told(
                 *given: Any, event: str = event, original: Any = original, seen: list[str] = events, **named: Any
@@ -249,7 +254,7 @@ def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytes
                 seen.append(event)
                 return original(*given, **named)
 
-            monkeypatch.setattr(trainer.collector, name, told)
+            monkeypatch.setattr(of, name, told)
         after(trainer)
         at = events.index("learn")
         assert " ".join(events[at - 1 : at + 2]) == expected

@@ -22,7 +22,7 @@ def evaluated(trainer: Trainer, steps: int, report: Report = lambda progress: No
 
 @pytest.mark.parametrize("environments", [3, 4, 8])
 def test_evaluation_finishes_every_episode_that_it_starts(environments: int) -> None:
-    """Every episode that starts within the 50 steps is finished, and none starts later, in one group or several."""
+    """With one group or several, every episode that starts within the 50 steps is finished, and none starts later."""
     trainer = trainer_of(small(), evaluation_environments=environments)
     episodes_ = evaluated(trainer, steps=50)
     groups = small_groups(environments)

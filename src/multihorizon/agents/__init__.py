@@ -1,1 +1,1 @@
-"""Value-based agents over many horizons. DQN is the case of one horizon."""
+"""Value-based agents over many horizons. DQN is the special case of one horizon."""

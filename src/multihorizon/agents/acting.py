@@ -14,15 +14,15 @@ from multihorizon.errors import InputError, at_least, inside
 
 
 class Acting(Enum):
-    """Which values an agent acts by. A setting may also be a number: the γ of one head.
+    """Which values an agent acts by. The setting `acting` may also be a number: the γ of one head.
 
     Attributes:
-        WEIGHTED: Σ wᵢ Q_γᵢ, the discount that the horizons add up to (the paper's Hyper agents).
+        WEIGHTED: The weighted sum Σ wᵢ Q_γᵢ, for the discount that the horizons add up to (the paper's Hyper agents).
         LARGEST_GAMMA: The head with the largest γ (the paper's Multi agents).
         SAMPLED_HEAD: A head drawn by its weight at each step (the μAgents of Kurth-Nelson & Redish, 2009).
     """
 
-    WEIGHTED = "Σ wᵢ Q_γᵢ: the discount that the horizons add up to (the paper's Hyper agents)"
+    WEIGHTED = "the weighted sum Σ wᵢ Q_γᵢ, for the discount that the horizons add up to (the paper's Hyper agents)"
     LARGEST_GAMMA = "the head with the largest γ (the paper's Multi agents)"
     SAMPLED_HEAD = "a head drawn by its weight at each step, like the μAgents of Kurth-Nelson & Redish (2009)"
 
@@ -36,7 +36,7 @@ class Consistency(Enum):
         SOPHISTICATED: Plays a best response to its own later selves. Heads bootstrap by the acting policy.
     """
 
-    NAIVE = "plans again at each step, by the same weights (the paper)"
+    NAIVE = "plans again at each step, with the same weights (the paper)"
     PRECOMMITTED = "keeps its first plan: at time t of an episode, head i has the weight wᵢ γᵢ^t"
     SOPHISTICATED = "plays a best response to its own later selves: heads bootstrap by the acting policy"
 

@@ -47,7 +47,7 @@ class AgentConfig:
         batch: Transitions in an update.
         replay_capacity: Steps that the replay buffer holds.
         warm_up_steps: Random steps before the first update.
-        update_period_steps: Steps of all environments together between two updates.
+        update_period_steps: Steps between two updates, counted over all environments.
         target_period_steps: Steps between two updates of the target network.
         epsilon: Exploration.
         clip_rewards: Whether rewards are clipped to [-1, 1] in training.

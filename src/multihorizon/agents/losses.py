@@ -75,7 +75,7 @@ class Huber:
 
 @dataclass(frozen=True)
 class Categorical:
-    """Distributional learning with the cross-entropy (C51).
+    """Distributional learning with the cross-entropy loss (C51).
 
     Args:
         atoms: The number of atoms Z, evenly spaced on [-v_max, v_max]; at least 2.
@@ -146,11 +146,15 @@ class Bootstrap(Enum):
 
     Attributes:
         OWN: Each head's own best action, as in the paper. The weighted sum is then not the value of any policy.
-        ACTING: The action that the agent would take, the same for all heads. The weighted sum is then its value.
+        ACTING: The action that the agent would take, the same for all heads. The weighted sum is then the value of the
+            agent's policy.
     """
 
     OWN = "each head's own best action, as in the paper; the weighted sum is then not the value of any policy"
-    ACTING = "the action that the agent would take, the same for all heads; the weighted sum is then its value"
+    ACTING = (
+        "the action that the agent would take, the same for all heads; the weighted sum is then the value of the "
+        "agent's policy"
+    )
 
 
 def next_actions(

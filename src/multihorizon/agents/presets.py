@@ -90,7 +90,7 @@ def preset(name: str) -> AgentConfig:
 
 
 def agent(name: str, /, **settings: Any) -> AgentConfig:
-    """Returns a preset, one of the paper's agents or `any-rainbow`, with your own settings.
+    """Returns a preset (one of the paper's agents, or `any-rainbow`) with your own settings.
 
     Args:
         name: A preset: `dqn`, `c51` or `rainbow`, alone or after `multi-` (learns many horizons, acts by the largest γ)

@@ -141,7 +141,7 @@ def _with_flags(message: str) -> str:
     """Replaces the names of Python arguments in an error message by command-line flags."""
     words = "|".join([*FLAGS, ARGUMENTS])
     message = re.sub(r"choose an(other|\s?empty) folder$", r"choose an\1 folder with --out", message)
-    message = re.sub(r"pass trust=True, or hand the environment in with env=", "add --trust", message)
+    message = re.sub(r"pass trust=True, or pass the environment with env=", "add --trust", message)
     message = re.sub(r"FitMethod\.SIGNED_MINIMAX", "--fit signed", message)
     message = re.sub(r"raise the tolerance$", "raise --tolerance", message)
     message = re.sub(r"use the (\w+) grid\b", r"use --grid \1", message)

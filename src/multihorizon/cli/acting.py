@@ -40,7 +40,7 @@ def changed(policy: "Policy", options: argparse.Namespace) -> "Policy":
     if not options.discount and not options.prior:
         for name in ("t_max", "fit", "tolerance"):
             if getattr(options, name) is not None:
-                raise InputError(f"--{name.replace('_', '-')} goes with --discount or --prior")
+                raise InputError(f"--{name.replace('_', '-')} needs --discount or --prior")
         return policy
     fit = one_of("fit", options.fit or "minimax", FITS)
     return policy.with_discount(

@@ -8,8 +8,8 @@ SUMMARY = "lists the paper's agents and those of its ablation"
 DESCRIPTION = """\
 Lists DQN, C51 and Rainbow, the agents of the ablation between C51 and Rainbow, and any-rainbow, whose horizons are
 designed for a change of discount after training (evaluate --discount). A Multi agent has ten horizons and acts by the
-largest γ; a Hyper agent acts by their weighted sum. An asterisk marks a setting that differs from the agent that a
-preset builds on: multi-rainbow builds on rainbow, rainbow on c51, and c51 on dqn.
+largest γ; a Hyper agent acts by their weighted sum. An asterisk marks a setting that differs from that of the
+agent on which the preset builds: multi-rainbow builds on rainbow, rainbow on c51, and c51 on dqn.
 """
 PARENTS = {"c51": "dqn", "rainbow": "c51", "c51-nstep": "c51", "c51-priority": "c51"}
 

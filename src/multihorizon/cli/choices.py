@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-# The values that each name takes and their defaults. --k sets k too, and each command has its own default for k.
+# The values that each name takes, and their defaults. --k also sets k, and each command has its own default for k.
 DISCOUNTS: dict[str, dict[str, float]] = {
     "hyperbolic": {"k": 0.01},
     "generalised-hyperbolic": {"k": 0.01, "a": 2.0},
@@ -96,7 +96,7 @@ def discount(options: argparse.Namespace) -> "Discount":
     if options.prior:
         return discounts.from_prior(_mixed([_prior(text, options) for text in options.prior], options.mix))
     if len(options.mix):
-        raise InputError("--mix gives the weights of several --prior, but no --prior is given")
+        raise InputError("--mix gives the weights of several priors, but no --prior is given")
     name, values = _parted(options.discount or "hyperbolic")
     if one_of("discount", name, [*DISCOUNTS, "function"]) == "function":
         found = _function(values, _from_file("function", values))

@@ -1,8 +1,8 @@
 """Estimates when an agent expects reward, from its Q-values for several horizons.
 
 Q_γ = Σ_t γ^t r(t) is a discrete Laplace transform of the expected rewards r(t). Its inverse is ill-posed: a few heads
-with errors determine r(t) only coarsely, and later rewards more coarsely than early ones. Therefore rewards are
-estimated in bins of time that grow with distance, by regularised least squares, with the resolution of each bin.
+with errors determine r(t) only coarsely, and later rewards more coarsely than early ones. Rewards are therefore
+estimated by regularised least squares, in time bins that are wider further ahead. Each bin states its resolution.
 """
 
 import math
@@ -33,9 +33,9 @@ class RewardTimeline:
         starts: The first step of each bin [bins].
         ends: The step after the last step of each bin [bins].
         rewards: The expected reward in each bin, summed over its steps [*B bins].
-        earliest: The start of the bin's resolution [bins]. The estimate of a bin responds mostly to rewards between
-            `earliest` and `latest`, which contain the central 80% of its squared averaging kernel.
-        latest: The end of the bin's resolution [bins].
+        earliest: The first time to which the estimate of a bin mostly responds [bins]. The times from `earliest` to
+            `latest`, the bin's resolution, contain the central 80% of its squared averaging kernel.
+        latest: The last such time [bins].
         max_errors: The largest difference between the given Q-values and those of the timeline [*B].
     """
 
@@ -78,7 +78,7 @@ def decode_rewards(
     """Estimates the expected rewards over future time from the Q-values of several horizons.
 
     The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin. If rewards
-    r that are constant within bins explain the Q-values, then ‖A x - Q‖ ≤ noise · ‖r‖.
+    r that are constant within bins give exactly these Q-values, then ‖A x - Q‖ ≤ noise · ‖r‖.
 
     All heads must value the same policy, as those of an agent with `Bootstrap.ACTING` do. With the paper's
     `Bootstrap.OWN`, each head values its own best policy, and the timeline mixes them.

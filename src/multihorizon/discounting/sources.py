@@ -1,4 +1,4 @@
-"""Converts the input of a grid, a discount or a prior, to the one that the grid needs."""
+"""Converts the input of a grid (a discount or a prior) to the kind that the grid needs."""
 
 from collections.abc import Callable
 

@@ -113,7 +113,7 @@ class Gymnasium:
     def _timing_of_step(self) -> Timing:
         """Returns the timing of the latest step, read from each environment separately.
 
-        Gymnasium's joint `info` would round all values to whole numbers if the first environment's value is whole.
+        Gymnasium's joint `info` would truncate all values to integers if the first environment's value is an integer.
         """
         each: list[Any] = list(self._environments.envs)
         names = [name for name, field in self.timing._asdict().items() if field]
@@ -158,7 +158,7 @@ def _made(make: str | Callable[[], gymnasium.Env[Any, Any]], rendered: bool) -> 
                 made = gymnasium.make(make, **drawn)
         except Exception as problem:  # an environment may raise anything
             said = " ".join(str(problem).split()) or type(problem).__name__
-            raise InputError(f"Gymnasium cannot {'draw' if rendered else 'make'} '{make}': {said}") from problem
+            raise InputError(f"Gymnasium cannot {'render' if rendered else 'make'} '{make}': {said}") from problem
     timing = declared_timing(made.metadata)
     if isinstance(made.observation_space, gymnasium.spaces.Discrete):
         made = gymnasium.wrappers.FlattenObservation(made)  # one-hot

@@ -85,8 +85,8 @@ def read_timing(info: Mapping[str, Any], fields: TimingFields) -> Timing:
 def _number(info: Mapping[str, Any], name: str) -> float:
     if name not in info:
         raise InputError(
-            f'metadata["{METADATA}"] of the environment names "{name}", so the info of every step must have it; '
-            "a step does not have it"
+            f'metadata["{METADATA}"] of the environment names "{name}", so the info of every step must contain it; '
+            "it is missing from the info of a step"
         )
     try:
         return float(info[name])

@@ -21,7 +21,7 @@ class Moves(NamedTuple):
     terminated: Bool[np.ndarray, " M"]
     truncated: Bool[np.ndarray, " M"]
     finals: Shaped[np.ndarray, "M ..."] | None
-    timing: Timing = Timing()  # [M], in the fields that the environments have
+    timing: Timing = Timing()  # only the fields that the environments report, each [M]
 
 
 @runtime_checkable

@@ -94,7 +94,7 @@ def _connect(ray: Any, address: str) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Redirects stderr at the level of the file descriptor: Ray's core reports its attempts to connect there."""
+    """Silences stderr at the level of the file descriptor, where Ray's core reports its attempts to connect."""
     kept = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)

@@ -226,7 +226,7 @@ def here(left: Sequence[PlannedRun], tell: TellOf, warn: Warn) -> None:
     """Trains runs one after another in this process."""
     for one in left:
         tell(one, attempt(one.configuration, one.folder, partial(tell, one), warn))
-        gc.collect()  # a trainer and its compiled methods form a cycle, which would keep its device memory
+        gc.collect()  # a trainer and its compiled methods form a reference cycle, which keeps device memory allocated
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -46,7 +46,7 @@ class Equilibrium(Behaviour):
 
 
 def own_head_values(mdp: HazardousMDP, horizons: Horizons) -> Float[np.ndarray, "H S A"]:
-    """Returns Q_γ of each head, bootstrapped by its own best action as in the paper's agents.
+    """Returns Q_γ of each head, bootstrapped from its own best action as in the paper's agents.
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is not used.
@@ -58,7 +58,7 @@ def own_head_values(mdp: HazardousMDP, horizons: Horizons) -> Float[np.ndarray, 
 def acting_head_values(
     mdp: HazardousMDP, horizons: Horizons, actions: Int[np.ndarray, " S"]
 ) -> Float[np.ndarray, "H S A"]:
-    """Returns Q_γ of each head, bootstrapped by the action that the agent takes.
+    """Returns Q_γ of each head, bootstrapped from the action that the agent takes.
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is not used.
@@ -108,7 +108,7 @@ def precommitted(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None
 
 
 def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
-    """Returns what the paper's agent converges to: argmax Σ wᵢ Q_γᵢ, each head bootstrapped by its own best action.
+    """Returns what the paper's agent converges to: argmax Σ wᵢ Q_γᵢ, each head bootstrapped from its own best action.
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is not used.
@@ -121,7 +121,7 @@ def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
 def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
     """Returns the limit of a precommitted agent with one head per γ: argmax Σ wᵢ γᵢ^t Q_γᵢ at time t.
 
-    Each head is bootstrapped by its own best action.
+    Each head is bootstrapped from its own best action.
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is not used.
@@ -230,7 +230,7 @@ def _fixed_point(heads: WeightedHeads) -> Equilibrium:
     if not stable:
         raise InputError(
             f"no equilibrium in pure policies that do not depend on time: {tried}; give steps, the length of an "
-            "episode: then there always is one"
+            "episode: then one always exists"
         )
     found: list[Behaviour] = []
     for policy in stable:

@@ -128,7 +128,7 @@ class HazardousMDP:
         if not np.all(steps == np.round(steps)):
             raise InputError(
                 f"only whole durations can be split into steps, got {steps[steps != np.round(steps)][0]:g}; use an "
-                "exponential discount under a known hazard, or value each head of a set of horizons"
+                "exponential discount under a known hazard, or compute the values of each head separately"
             )
         # Row r with n steps leads to the first of its n - 1 intermediate states, each of which leads to the next. The
         # last one has the outcomes of row r. In an intermediate state all actions have the same effect.

@@ -75,7 +75,7 @@ class WeightedHeads:
 
     @property
     def ratios(self) -> Float[np.ndarray, " H"]:
-        """The discount factors relative to the largest, whose powers do not all underflow."""
+        """The discount factors divided by the largest, so that their powers do not all underflow."""
         gammas = self.horizons.gammas
         return gammas / gammas[-1] if gammas[-1] > 0 else np.ones(1)
 
@@ -95,7 +95,7 @@ class WeightedHeads:
             last = int(np.ceil(max(min(faded, unfelt), 1)))
         if last > MOST_STEPS:
             raise InputError(
-                f"a plan by these horizons changes for {last:,} steps, and at most {MOST_STEPS:,} are computed: the "
+                f"a plan under these horizons changes for {last:,} steps, but at most {MOST_STEPS:,} are computed: the "
                 f"discount factors {gammas[-2]:.8g} and {gammas[-1]:.8g} are too close together"
             )
         return weights * ratios ** np.arange(last + 1)[:, None]

@@ -174,7 +174,8 @@ def _read_loose_runs(folder: Path, warn: Warn) -> RunCollection:
     )
     if not found:
         raise InputError(
-            f"{folder} holds no runs: a run is a folder with {CONFIGURATION} and {METRICS}, as multihorizon train makes"
+            f"{folder} holds no runs: a run is a folder with {CONFIGURATION} and {METRICS}, which multihorizon train "
+            "writes"
         )
     runs = [_read_run(folder, place, warn) for place in found]
     labels = make_labels({run.folder: (run.environment, run.configuration) for run in runs})

@@ -142,7 +142,7 @@ def draw_probabilities(comparisons: list[Comparison]) -> Figure:
         axes.plot([], [], "o", color=styles[statistic].colour, label=statistic.value)
     axes.axvline(0.5, color=BLACK, linewidth=1, linestyle="--")
     axes.set_yticks(range(len(titles)), [labels[title] for title in titles], fontsize=9)
-    # A little wider than [0, 1], so that dots at the ends are not cut.
+    # A little wider than [0, 1], so that dots at the ends are not cut off.
     axes.set(xlim=(-0.02, 1.02), ylim=(len(titles) - 0.5, -0.5), xlabel="probability that the first beats the second")
     figure.legend(fontsize=9, loc="outside upper center", ncols=len(statistics))
     return figure

@@ -28,7 +28,7 @@ class RewardPanel:
     rows_per_reward: float
 
     def drawn(self, step: int) -> UInt8[np.ndarray, "h w 3"]:
-        """Returns the panel at a step: a bar for each bin, and a line over the possible times of the largest bar."""
+        """Returns the panel at a step: a bar for each bin, and a line that spans the largest bar's possible times."""
         pixels = self.empty.copy()
         rewards = self.timeline.rewards[step]
         for low, high, reward in zip(self.columns[:-1], self.columns[1:], rewards, strict=True):

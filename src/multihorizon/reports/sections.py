@@ -1,4 +1,4 @@
-"""The sections of a report, each with words, figures and tables. `page.py` writes them to files."""
+"""The sections of a report, each with text, figures and tables. `page.py` writes them to files."""
 
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +24,7 @@ from multihorizon.reports.tables import Table
 
 BOOTSTRAP = (
     "Intervals are 95% percentile bootstraps over seeds, stratified by environment: from each environment's S seeds, "
-    "S − 1 are drawn with replacement, 2,000 times. The fewer seeds there are, the further out the percentiles lie."
+    "S − 1 are drawn with replacement, 2,000 times. With fewer seeds, the percentiles lie further out in the tails."
 )
 MAX_SHARED_ENVIRONMENTS = 12  # with more, each comparison has a figure of its own
 BOOTSTRAP_SEED = 0  # fixed, so that reports are reproducible
@@ -211,7 +211,7 @@ def _describe_ablation(comparisons: list[Comparison]) -> list[Section]:
     said = "; ".join(f"{one.title} in {one.tally}" for one in comparisons)
     figure = improvement_figures.draw_improvement_panels(comparisons)
     drawn = [PageFigure("ablation", figure, f"Improvement by each challenger of the ablation: {said}")]
-    about = f"What many horizons add to each agent, with the number of environments in which they are better: {said}."
+    about = f"What many horizons add to each agent, and in how many environments the agent with them is better: {said}."
     return [Section("parts", "Ablation", about, drawn)]
 
 
@@ -237,7 +237,7 @@ def _describe_aggregates(found: Aggregates, styles: LineStyles) -> list[Section]
     )
     profile = "The share of runs that score above each threshold; higher is better."
     if any(entry.profile_low is not None for entry in found.entries):
-        profile += " Bands are 95% intervals, point by point."
+        profile += " Bands are pointwise 95% intervals."
     aggregates = PageFigure(
         "aggregates", figures.draw_aggregates(found, styles), "Median, IQM, mean and optimality gap of each agent"
     )

@@ -29,7 +29,7 @@ from multihorizon.reports.figure_style import (
 COLOURS = {"hyperbolic": BLUE, "gamma=0.975": ORANGE, "gamma=0.95": GREEN, "gamma=0.9": RED, "gamma=0.99": PURPLE}
 TITLES = {
     "matching_prior": "The agent's prior matches the world's:\nit values every path nearly right",
-    "wrong_k": "Agents with other k than the world's 0.05",
+    "wrong_k": "Agents whose k differs from the world's 0.05",
     "uniform_hazard": "The world's hazard is uniform, with the same mean",
     "gamma_max": "The effect of the largest learned γ",
 }

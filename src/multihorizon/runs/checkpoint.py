@@ -90,7 +90,8 @@ class Checkpoints:
             The state, and the number of iterations that it has completed: 0 for the initial state.
 
         Raises:
-            InputError: A checkpoint belongs to another run, cannot be read by this version, or all are damaged.
+            InputError: A checkpoint belongs to another run or cannot be read by this version, or all checkpoints are
+                damaged.
         """
         for leftover in self.folder.glob(".iteration-*"):
             leftover.unlink()
@@ -169,7 +170,7 @@ class Checkpoints:
             self._check_owner(file, iterations)
             held = {name for name in file.namelist() if not name.startswith((ABOUT, *OF_ONE_ITERATION))}
             has_replay = any(name.startswith(".replay") for name in held)
-            if not has_replay:  # written when training was interrupted or finished
+            if not has_replay:  # written within an iteration, at the end of the run, or with `with_replay` False
                 kept = {name: leaf for name, leaf in kept.items() if not name.startswith(".replay")}
             if held != set(kept):
                 raise ValueError("its arrays are not those of this run")

@@ -35,7 +35,7 @@ def configured(
     checkpoint_replay: bool = True,
     network: Any = None,
 ) -> Configuration:
-    """Returns the configuration of a run. Arguments that are None and open settings of the agent get defaults."""
+    """Returns the configuration of a run. Arguments that are None and settings that the user left open get defaults."""
     agent = chosen.adapt(agent)
     default = chosen.schedule
     steps = default.steps if steps is None else at_least("steps", steps, 0)

@@ -95,8 +95,8 @@ def evaluate(
         epsilon: Probability of a random action; by default the agent's ε for evaluation (0.001).
         seed: The random seed of the episodes.
         max_steps: The number of steps after which an episode is cut off. The return up to then counts.
-        told: Progress callback. It receives the number of finished episodes and the number of steps. Only environments
-            on the host call it, after each step.
+        told: Progress callback. It receives the number of finished episodes and the number of steps. It is called
+            after each step, but only for environments on the host.
 
     Returns:
         The undiscounted returns and lengths of the episodes, with their mean and its confidence interval.
@@ -144,8 +144,8 @@ def _on_host(
     """Plays a fixed number of episodes in each environment, so that short episodes are not counted more often.
 
     An environment on the host resets itself only when its own episode is over. If hazard or `max_steps` ends an episode
-    earlier, the environment's further steps do not count until it resets itself. Once no environment counts any more,
-    all of them are reset together.
+    earlier, the environment's further steps do not count until it resets itself. Once no environment's steps count
+    any more, all environments are reset together.
     """
     assert chosen.on_host is not None
     at_once = min(episodes, MOST_AT_ONCE)

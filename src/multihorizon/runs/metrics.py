@@ -64,7 +64,7 @@ def parse_line(text: str, num_seeds: int | None = None) -> Line:
     """Returns the metrics of one iteration. The checksum is optional, since older runs have none.
 
     Raises:
-        ValueError: The text is not JSON, its checksum differs, or a field is missing, unknown or of another type.
+        ValueError: The text is not JSON, its checksum differs, or a field is missing, unknown or invalid.
     """
     line = json.loads(text, parse_constant=_refuse)
     if not isinstance(line, dict):
@@ -157,7 +157,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def scalars_of(line: Mapping[str, Any], first_seed: int, gammas: Iterable[float]) -> dict[str, float]:
-    """Returns the metrics of an iteration as numbers by name, for loggers. Names include the seed, and a head's γ."""
+    """Returns the metrics of an iteration as numbers by name, for loggers. Names contain the seed and any head's γ."""
     named: dict[str, float] = {}
     gammas = list(gammas)
     for s in range(len(line["returns"])):

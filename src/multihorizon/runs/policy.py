@@ -91,7 +91,8 @@ class Policy:
         """Returns the environment to play in.
 
         Args:
-            env: An environment as for `multihorizon.train`; by default the one that the policy was trained in.
+            env: An environment, in any form that `multihorizon.train` accepts; by default the one that the policy was
+                trained in.
 
         Returns:
             The environment with its default settings.

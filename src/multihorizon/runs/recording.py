@@ -179,7 +179,7 @@ def _stops(callback: Callback, line: dict[str, Any], seed: int, folder: Path) ->
         return callback(rows_of(line, seed)) is False
     except Exception as problem:  # user code may raise anything
         raise CallbackError(
-            f"the callback raised {type(problem).__name__}: {problem}; what was trained is in {folder}"
+            f"the callback raised {type(problem).__name__}: {problem}; the run so far is in {folder}"
         ) from problem
 
 

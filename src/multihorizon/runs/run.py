@@ -138,7 +138,7 @@ class Run:
 
         Raises:
             InputError: The run is finished and `steps` does not extend it, a setting cannot be changed, or another
-                process trains in the folder.
+                process is training in the folder.
         """
         check_hooks(callback, loggers, watcher)
         configuration = _changed(self.configuration, steps, changes)
@@ -184,7 +184,7 @@ def _changed(held: Configuration, steps: int | None, changes: dict[str, Any]) ->
     if steps is not None:
         iterations = -(-at_least("steps", steps, 1) // schedule.training_steps)
         if iterations < schedule.iterations:
-            raise InputError(f"steps must be at least {schedule.steps:,}, the steps that the run has, got {steps:,}")
+            raise InputError(f"steps must be at least {schedule.steps:,}, the run's present total, got {steps:,}")
         schedule = replace(schedule, iterations=iterations)
     if "evaluation_steps" in changes:
         schedule = replace(schedule, evaluation_steps=changes.pop("evaluation_steps"))
@@ -236,7 +236,7 @@ def train(
         num_evaluation_envs: The number of environments for each seed in evaluation.
         training_steps: Training steps in each iteration.
         evaluation_steps: Evaluation steps in each iteration; 0 for none.
-        checkpoint_minutes: The least time between two checkpoints; 0 for one after every iteration.
+        checkpoint_minutes: The minimum minutes between two checkpoints; 0 for one after every iteration.
         checkpoint_replay: Whether checkpoints hold the replay buffer.
         watcher: Shows progress; `mh.PrintedProgress()` prints one line for each iteration.
 
@@ -281,7 +281,7 @@ def train(
     except InputError as problem:
         if holds is None or str(folder) not in str(problem):
             raise
-        raise InputError(f"{problem} (this temporary folder is removed; give out= to keep a run)") from problem
+        raise InputError(f"{problem} (this temporary folder is removed; pass out= to keep the run)") from problem
     return run
 
 

@@ -112,7 +112,7 @@ def check_shapes(held: dict[str, Any], like: dict[str, Any], source: Any) -> Non
         wanted = tuple(like[name].shape) if name in like else "none"
         if found != wanted:
             raise InputError(
-                f"{source} holds the weights of another network: {name} has shape {found} there, and {wanted} here"
+                f"{source} holds the weights of another network: {name} has shape {found} there, but {wanted} here"
             )
     for name in like:
         if held[name].dtype != np.float32 or not np.all(np.isfinite(held[name])):

@@ -50,7 +50,12 @@ def keep_programs() -> None:
 
 
 def compiled(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any]:
-    """Returns jax.jit of a function with the options for the default device, and enables the cache on disk."""
+    """Returns jax.jit of a function with the options for the default device, and enables the cache on disk.
+
+    Donate only what the program changes. If it returns a donated array twice, as a copy and unchanged, XLA assigns the
+    copy to the memory of another donated array of that shape, and moves the other array. On a GPU (jaxlib 0.11.2) it
+    moves them in the wrong order, and one array's values are lost.
+    """
     keep_programs()
     return jax.jit(function, compiler_options=_options(jax.default_backend()), **arguments)
 

@@ -123,7 +123,7 @@ class HostCollector:
             cycle, row = divmod(turn, self.pace.rows)
             cycle += iteration.first_cycle
             if row == self.pace.rows - 1 and cycle >= iteration.learns_from:
-                state = self._update(state, cycle)
+                state = self.programs.learn(state, self.pace.updates_before(cycle), self.learns_at_once)
             if not self.overlaps:
                 groups[group] = self._choose(state, groups[group], step)
             if not is_last:
@@ -151,18 +151,6 @@ class HostCollector:
         """Chooses the next actions. During the warm-up they are random, and the network is not computed."""
         choose = self.programs.act_randomly if step < self.agent.warm_up_steps else self.programs.act
         return choose(state.learner.computed_with, state.keys.acting, group)
-
-    def _update(self, state: TrainingState, cycle: int) -> TrainingState:
-        """Makes the updates of a cycle: in one program, unless the target is copied between two of them."""
-        count, copies_target_after = self.pace.updates, self.core.learner.copies_target_after
-        first = self.pace.updates_before(cycle)
-        in_one = self.learns_at_once and not any(map(copies_target_after, range(first + 1, first + count)))
-        learn, together = (self.programs.learn_all, count) if in_one else (self.programs.learn_one, 1)
-        for made in range(first + together, first + count + 1, together):
-            state = learn(state)
-            if copies_target_after(made):
-                state = state._replace(learner=self.programs.copy_target(state.learner))
-        return state
 
     def _store(
         self, state: TrainingState, group: Group, moves: Moves, step: int, interrupts: bool
@@ -221,7 +209,7 @@ class Programs:
         self.add_finals = compiled(jax.vmap(partial(replays.add_finals, core.shape)), donate_argnums=0)
         self.learn_one = compiled(jax.vmap(core.learn), donate_argnums=0)
         self.learn_all = compiled(jax.vmap(self._learn_all), donate_argnums=0)
-        self.copy_target = compiled(jax.vmap(core.learner.copy_target), donate_argnums=0)
+        self.copy = compiled(partial(jax.tree.map, jnp.copy))
 
     def _start_one(self, frames: Array, first: Int[Array, ""], step: Int[Array, ""]) -> Group:
         return Group(self._core.start(frames), jnp.zeros(frames.shape[0], jnp.int32), first, step)
@@ -257,6 +245,21 @@ class Programs:
         """Stores a step and chooses the next actions."""
         replay, episodes, group = self._observe_one(replay, episodes, group, frames, packed)
         return replay, episodes, self._act_one(parameters, key, group, random)
+
+    def learn(self, state: TrainingState, first: int, at_once: bool) -> TrainingState:
+        """Makes the updates of a cycle, of which `first` is the number of the first, and copies the target when due.
+
+        With `at_once`, one program makes them all, unless the target is copied between two of them.
+        """
+        count, copies_target_after = self._updates_per_cycle, self._core.learner.copies_target_after
+        in_one = at_once and not any(map(copies_target_after, range(first + 1, first + count)))
+        learn, together = (self.learn_all, count) if in_one else (self.learn_one, 1)
+        for made in range(first + together, first + count + 1, together):
+            state = learn(state)
+            if copies_target_after(made):
+                target = self.copy(state.learner.computed_with)
+                state = state._replace(learner=state.learner._replace(target=target))
+        return state
 
     def _learn_all(self, state: TrainingState) -> TrainingState:
         """Makes all updates of a cycle.

@@ -11,12 +11,12 @@ from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, at_least
 from multihorizon.training.keys import environment_seeds
 
-GROUP = 40  # smallest group whose emulation takes longer than the host's work for a turn
+GROUP = 40  # environments; emulating a smaller group takes less time than the host's own work per turn
 MOST_GROUPS = 4
 
 
 def usual_groups(num_envs: int) -> int:
-    """Returns the default number of groups: a divisor of `num_envs`, 1 if the CPU learns and at most 4 with a GPU."""
+    """Returns the default number of groups: a divisor of `num_envs`, 1 without a GPU and at most 4 with one."""
     most = 1 if jax.default_backend() == "cpu" else min(MOST_GROUPS, max(2, num_envs // GROUP))
     return max(groups for groups in range(1, most + 1) if num_envs % groups == 0)
 

@@ -168,7 +168,7 @@ class Core:
         return replay, jax.tree.map(jnp.add, episodes, ended), following
 
     def learn(self, state: TrainingState) -> TrainingState:
-        """Makes one update. The collector copies the target network: see `Learner.copies_target_after`."""
+        """Makes one update. The collector updates the target network: see `Learner.copies_target_after`."""
         key = jax.random.fold_in(state.keys.learning, state.tally.next_update)
         learner, replay, metrics = self.learner.learn(self.shape, state.learner, state.replay, key)
         return state._replace(learner=learner, replay=replay, tally=state.tally.add(metrics))

@@ -102,7 +102,7 @@ class Samples(Prior):
 
 @dataclass(frozen=True, repr=False)
 class Mixture(Prior):
-    """A mixture of priors: one of them holds, with the probability given by its weight.
+    """A mixture of priors: each applies with the probability given by its weight.
 
     Args:
         components: The priors, one or more.
@@ -157,7 +157,7 @@ class Mixture(Prior):
             middle = np.where(np.isinf(high), 2 * low + 1, low / 2 + high / 2)
             enough = self.cdf(middle) >= u
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        # The ends are known; near them sums of rounded probabilities would reach 0 or 1 too early.
+        # The ends are known exactly. Near them, sums of rounded probabilities would reach 0 or 1 too early.
         return np.where(u == 1, self.support[1], np.where(u == 0, self.support[0], high))[()]
 
     def sample(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " {size}"]:

@@ -159,10 +159,11 @@ class Prior(ABC):
         return values[()]
 
     def _weighting_at_zero(self) -> float:
-        """Returns the limit of p(λ) e^λ as λ grows. This default estimates it; a prior that knows it overrides this.
+        """Returns the limit of p(λ) e^λ as λ grows. This default estimates it; priors that know it override this.
 
         The estimate compares the change of ln p + λ from λ = 175 to 350 with that from 350 to 700. If the sum has no
-        limit, the second change is as large as the first (a power of λ) or larger. If it has one, the change shrinks.
+        limit, the second change is at least as large as the first (equal if p e^λ is a power of λ). If it has one, the
+        second change is smaller.
         """
         if np.isfinite(self.support[1]):
             return 0.0

@@ -2,9 +2,9 @@
 
 Their survival has a closed form; their distribution is computed numerically. In both, λ = scale · (E / B(U))^{1/power},
 where E is exponential, U is uniform, and the function B is increasing (Kanter, 1975; Kozubowski, 2001). Samples are
-therefore exact, and one tail of the distribution is the integral G(y) = ∫₀¹ exp(-y B(u)) du. In v = logit u the
-integrand is analytic and vanishes at both ends, so the trapezoidal rule converges exponentially. The tests check the
-distribution function to 1e-11, and to 1e-14 for s = ½, where it has a closed form.
+therefore exact, and one tail of the distribution is the integral G(y) = ∫₀¹ exp(-y B(u)) du, where y is
+(λ / scale)^power. In v = logit u the integrand is analytic and vanishes at both ends, so the trapezoidal rule converges
+exponentially. The tests check the distribution function to 1e-11, and to 1e-14 for s = ½, where it has a closed form.
 """
 
 import math
@@ -42,7 +42,7 @@ class _Inverted(Prior):
     @property
     @abstractmethod
     def _limit(self) -> str:
-        """The prior that s = 1 would give."""
+        """The prior to use for s = 1, as text for the error message."""
 
     @property
     @abstractmethod
@@ -126,7 +126,7 @@ class _Inverted(Prior):
 
 @dataclass(frozen=True)
 class Stable(_Inverted):
-    """The one-sided stable prior, which implies the Ebert-Prelec discount e^{-(kt)^s}, a Weibull survival.
+    """The one-sided stable prior, which implies the Ebert-Prelec discount e^{-(kt)^s}, a Weibull survival function.
 
     Its mean is infinite: the hazard rate s k^s t^{s-1} falls from ∞ at t = 0.
 

@@ -1,0 +1,47 @@
+"""Shows whether XLA loses the values of a donated array on this device. Takes seconds.
+
+    python benchmarks/donation.py --out results/float32/donation.json
+
+The program returns a donated array twice: unchanged and as a copy. It returns two other donated arrays of the same
+shape unchanged. A training program of this kind once copied the target network.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import in_one_line  # noqa: F401
+import jax
+import jax.numpy as jnp
+
+from multihorizon.files import writable_file, write_json
+
+NAMES = ("parameters", "target", "first moment", "second moment")
+EXPECTED = [1.0, 1.0, 3.0, 4.0]
+
+
+def copy_target(parameters: Any, target: Any, first: Any, second: Any) -> tuple[Any, ...]:
+    del target
+    return parameters, jnp.copy(parameters), first, second
+
+
+def returned(donated: tuple[int, ...]) -> list[float]:
+    arrays = [jnp.full(1 << 20, value) for value in (1.0, 2.0, 3.0, 4.0)]
+    return [float(array[0]) for array in jax.jit(copy_target, donate_argnums=donated)(*arrays)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="JSON file for the values that were returned")
+    options = parser.parse_args()
+    writable_file(options.out)
+    found = {"not donated": returned(()), "donated": returned((0, 1, 2, 3))}
+    for how, values in found.items():
+        wrong = [name for name, value, right in zip(NAMES, values, EXPECTED, strict=True) if value != right]
+        print(f"{how}: " + (f"wrong values in the {', '.join(wrong)}" if wrong else "all values are right"))
+    device = jax.devices()[0].device_kind
+    write_json(options.out, {"device": device, "jax": jax.__version__, "expected": EXPECTED, "returned": found})
+
+
+if __name__ == "__main__":
+    main()
