@@ -54,7 +54,7 @@ figures: $(VENV)/.installed
 	rm docs/figures/*.json
 
 $(VENV)/.made:
-	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("multihorizon needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + "; name another with make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("multihorizon needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + "; choose a newer one with: make PYTHON=python3.12")'
 	@echo "Creating the virtual environment $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@

@@ -1,4 +1,4 @@
-"""Measures the whole training loop of CleanRL's Rainbow in Atari, in frames per second, to compare with `loop.py`.
+"""Measures the whole training loop of CleanRL's Rainbow in Atari, in frames per second, for comparison with `loop.py`.
 
     git clone https://github.com/vwxyzjn/cleanrl ../cleanrl
     python3 -m venv ../peer
@@ -8,7 +8,7 @@
 CleanRL's script runs unchanged and with its own settings, except for the length, the warm-up and the replay capacity.
 Shims restore names that Gymnasium has changed and conversions that NumPy 2.4 no longer allows. The measured time runs
 from one of the first optimiser steps to the last. It includes the environment, the replay buffer and one update for
-every four agent steps. Without OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU set
+every four agent steps. Without OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU, set
 OMP_NUM_THREADS=1, because PyTorch's threads wait for each other.
 """
 
@@ -40,7 +40,7 @@ from multihorizon.files import write_json
 
 SCRIPT = Path("cleanrl", "rainbow_atari.py")
 FRAMES, STEPS = 4, 4  # frames per agent step, agent steps per update
-PART = 50  # updates per part: the first part is not timed, and each later part has its own speed
+PART = 50  # updates per part: the first part is not timed; the speed of each later part is reported
 
 
 class Worlds(SyncVectorEnv):
@@ -63,14 +63,14 @@ class Worlds(SyncVectorEnv):
 
 @cache
 def shares(of: int, to: int) -> np.ndarray:
-    """Returns the weights [to of] that average a row of `of` pixels into `to` larger pixels."""
+    """Returns a matrix, with `to` rows and `of` columns, that averages `of` pixels of a row into `to` larger pixels."""
     size, pixel = of / to, np.arange(of)
     begin = np.arange(to)[:, None] * size
     return (np.clip(np.minimum(begin + size, pixel + 1) - np.maximum(begin, pixel), 0, None) / size).astype(np.float32)
 
 
 def smaller(image: np.ndarray, size: tuple[int, int], interpolation: int) -> np.ndarray:
-    """Shrinks colour images by area, as `cv2.resize` does."""
+    """Shrinks a colour image by averaging over areas, as `cv2.resize` does with INTER_AREA."""
     height, width, colours = image.shape
     rows = shares(height, size[1]) @ image.reshape(height, -1).astype(np.float32)
     return np.rint(shares(width, size[0]) @ rows.reshape(-1, width, colours)).astype(np.uint8)
@@ -127,7 +127,7 @@ def main() -> None:
     opencv, times = put_in_place(), times_of_updates(options)
     speed = STEPS * (len(times) - 1) / (times[-1] - times[0])
     found = {
-        "peer": "CleanRL's Rainbow" + ("" if opencv else ", a stand-in for OpenCV"),
+        "peer": "CleanRL's Rainbow" + ("" if opencv else " (without OpenCV)"),
         "device": f"{torch.cuda.get_device_name() if cuda else 'cpu'}, {os.cpu_count()} cores",
         "game": options.game,
         "replay_capacity": options.buffer_size,

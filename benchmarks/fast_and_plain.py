@@ -3,13 +3,13 @@
     python benchmarks/fast_and_plain.py --out results/speed/fast_and_plain.json
 
 The first part compares the losses, gradients and priorities of both updates, each in both precisions, with exact
-float32 on random batches. Gradients have larger errors than the rounding of the type alone would cause: if the inputs
-of ReLUs have errors of ε times their spread, about a fraction ε of the ReLUs switches on or off, which changes the
-gradient by about √ε.
+float32 on random batches. Rounding alone does not explain the errors of the gradients: if the inputs of the ReLUs have
+errors of ε times their spread, about a fraction ε of the ReLUs switch on or off, and the relative error of the gradient
+is about √ε.
 
-The second part makes many updates with both on the same batches and measures the distance between their final weights.
-For comparison, it measures the distance between two seeds, and between the plain version and itself with initial
-weights that are a millionth larger.
+The second part makes many updates of each version on the same batches and measures the distance between their final
+weights. For comparison, it measures the distance between two seeds, and between the plain version and itself with
+initial weights that are a millionth larger.
 """
 
 import argparse

@@ -2,9 +2,10 @@
 
     python benchmarks/interval_coverage.py
 
-Games have different means, and every trial draws a few seeds of each. Even means are spaced from 0 to 3, with normal or
-exponential noise of size 1. Lognormal means are as far apart as those of Atari games, with normal noise of 3% of the
-mean. The true IQM trims the same share of runs at both ends as the estimate does.
+Games have different means, and every trial draws a few seeds of each. `even` means are spaced evenly from 0 to 3, with
+normal or exponential noise of standard deviation 1. `lognormal` means are spread as widely as those of Atari games,
+with normal noise whose standard deviation is 3% of the mean. The true IQM trims the same share of runs at each end as
+the estimate does.
 """
 
 import numpy as np

@@ -2,10 +2,10 @@
 
     python benchmarks/kill_sweep.py --out results/resume/kill_sweep.json
 
-The sweep runs undisturbed; with its process killed by kill -9 and restarted; on Ray with workers killed; and on Ray
-with whole nodes of a simulated cluster removed. On Ray it is repeated until there were enough kills. All sweeps must
-end with the same weights, bit for bit, and the same metrics except for times. This file also defines the experiment:
-`multihorizon sweep benchmarks/kill_sweep.py`.
+The sweep runs in four ways: undisturbed; with its process killed by kill -9 and restarted; on Ray with workers killed;
+and on Ray with whole nodes of a simulated cluster removed. On Ray, it is repeated until there have been enough kills.
+All sweeps must end with the same weights, bit for bit, and the same metrics except for times. This file also defines
+the experiment: `multihorizon sweep benchmarks/kill_sweep.py`.
 """
 
 import argparse
@@ -121,7 +121,7 @@ def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list
             continue
         if whole_nodes:
             node = nodes.pop(0)
-            killed.append(f"a node, running {' and '.join(running)}")
+            killed.append(f"a node; runs in progress on the cluster: {', '.join(running)}")
             cluster.remove_node(node, allow_graceful=False)
             nodes.append(cluster.add_node(num_cpus=1))
         else:
@@ -143,7 +143,7 @@ def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list
 def sweeps_on_ray(
     place: Path, rng: random.Random, kills: int, whole_nodes: bool, whole: dict[str, Any]
 ) -> dict[str, Any]:
-    """Repeats the sweep on Ray until there were `kills` kills, and compares each with the undisturbed sweep."""
+    """Repeats the sweep on Ray until there have been `kills` kills, and compares each with the undisturbed sweep."""
     killed: list[str] = []
     sweeps, all_same = 0, True
     while len(killed) < kills:

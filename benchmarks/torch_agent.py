@@ -120,7 +120,7 @@ def fresh_weights(outputs: int, device: str) -> Tensors:
 
 
 class Agent:
-    """An agent. `learn` makes one update of the state and the replay in place. It is compiled as a whole."""
+    """An agent. `learn` updates the state and the replay buffer in place; benchmarks compile it as one program."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class Agent:
 
 
 def search(sums: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
-    """Returns the first index whose running sum exceeds a share of the total."""
+    """Returns the first index whose running sum exceeds the fraction `share` of the total."""
     whole = sums[:, -1:]
     return (sums <= torch.minimum(share * whole, whole * (1 - 2e-7))).sum(1)
 

@@ -1,4 +1,4 @@
-"""Compares several updates by PyTorch with those of the Learner, from the same weights, replay buffer and draws.
+"""Compares several updates in PyTorch with the Learner's, given the same weights, replay buffer and random draws.
 
     pip install torch
     python benchmarks/torch_check.py --device cuda
@@ -27,8 +27,8 @@ from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.training.compiling import compiled
 
 FRAMES, STREAMS, ACTIONS, UPDATES, SEEDS = 8_000, 80, 6, 3, 2
-# Largest relative errors, in the Euclidean norm. The second is for changes of weights: they differ by about 1e-3 for
-# every feature whose sign before a ReLU depends on rounding.
+# Largest allowed relative errors, in the Euclidean norm. The second is for changes in the weights: every feature whose
+# sign before a ReLU depends on rounding adds an error of about 1e-3.
 TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
 
 

@@ -17,7 +17,7 @@ from torch_agent import BETAS, EPSILON, LEARNING_RATE, Agent
 from multihorizon.errors import InputError
 
 FORMS = ("eager", "compiled", "graph")
-# With autotuning, these are the options of mode="max-autotune-no-cudagraphs" without coordinate descent, which takes
+# Autotuning adds `max_autotune`. The mode "max-autotune-no-cudagraphs" would also add coordinate descent, which takes
 # minutes.
 OPTIONS = {"assert_indirect_indexing": False}
 
@@ -89,7 +89,7 @@ class Subject:
         """Returns a function that makes `updates` updates of each seed. The form `graph` is captured after warm-up."""
 
         def several(updates: int = updates) -> None:
-            # All streams wait before the first seed starts, because PyTorch may return the current stream again.
+            # All streams wait before the first seed starts: PyTorch reuses streams, so one may be the current stream.
             for stream in self._streams:
                 stream.wait_stream(torch.cuda.current_stream())
             for seed in range(len(self.agents)):

@@ -65,7 +65,7 @@ def _documented(docstring: str) -> dict[str, str]:
 
 
 def choices() -> str:
-    """Returns a table of allowed values and their meanings for each setting that is an enum."""
+    """Returns a table of allowed values and their meanings for each of four settings that are enums."""
     parts = []
     kinds = {
         "acting": mh.Acting,
@@ -106,7 +106,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def _escaped(cell: str) -> str:
-    """Escapes the column separator, except in code, where Markdown keeps it."""
+    """Escapes the column separator, except in code, where Markdown does not split columns."""
     return "`".join(part if i % 2 else part.replace("|", "\\|") for i, part in enumerate(cell.split("`")))
 
 

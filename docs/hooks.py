@@ -29,7 +29,7 @@ OUTSIDE = {
 NOTEBOOKS = {f"notebooks/{path.stem}.md": f"notebooks/{path.name}" for path in sorted(ROOT.glob("notebooks/*.ipynb"))}
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)((?:#[^)\s]*)?)(?=\))")
 CODE = re.compile(r"^```.*?^```", re.M | re.S)
-# `FORMULA` matches exponents and indices. It also matches code, links and HTML, as `verbatim`, which stay as they are.
+# `FORMULA` matches exponents and subscripts. It also matches code, links and HTML as `verbatim`; they stay as they are.
 VERBATIM = r"^```.*?^```|(?<=\n\n)(?: {4}[^\n]*\n)+|`[^`\n]*`|\]\([^)\n]*\)|<[^>\n]*>|^:::[^\n]*"
 SCRIPT = r"{[^{}\n]+}|\d+\.\d+|\w+"
 FORMULA = re.compile(
@@ -66,7 +66,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def typeset(markdown: str) -> str:
-    """Writes exponents and indices of formulas in plain text, such as e^{-λt} and γ_max, as HTML."""
+    """Converts exponents and subscripts of plain-text formulas, such as e^{-λt} and γ_max, to HTML."""
 
     def written(found: re.Match[str]) -> str:
         if found["verbatim"]:

@@ -35,7 +35,7 @@ settings.load_profile("suite")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # results are the same bit for bit, with or without a GPU
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # results are the same, bit for bit, with or without a GPU
 
 # Many tests compile the same programs; a cache compiles each only once. Worker processes inherit its folder.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
@@ -47,7 +47,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 # Training programs have their own compiler options. Other programs run only once or twice, so they are not optimised.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
-# Each worker process has its own core. Otherwise XLA would start as many threads as there are cores in each process,
+# Each worker process has its own core. Otherwise XLA would start, in each process, as many threads as there are cores,
 # and the threads would wait for one another.
 worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
 if worker and hasattr(os, "sched_setaffinity"):

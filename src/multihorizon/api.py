@@ -242,8 +242,8 @@ def forage(
         steps: Training steps of each seed.
         seed: The first of the three seeds.
         out: A folder for `foraging.json`; without one, nothing is written.
-        progress: Called with an agent's name and its training steps. It returns a context manager, whose hooks receive
-            the progress of training.
+        progress: Called with an agent's name and its training steps. It returns a context manager that provides hooks,
+            which receive the progress of training.
 
     Returns:
         The choices and returns of each agent, and the best possible return.

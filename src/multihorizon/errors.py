@@ -12,7 +12,7 @@ class InputError(ValueError):
 
 
 def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") -> str:
-    """Returns `name` if it is allowed. The error suggests the nearest name, and lists all or names `listed_by`."""
+    """Returns `name` if it is allowed. The error suggests the nearest name and lists all, or refers to `listed_by`."""
     names = list(allowed)
     if not isinstance(name, str):
         raise InputError(f"{what} must be a name, got {_shown(name)}; allowed: {', '.join(names)}")

@@ -43,7 +43,7 @@ def test_weights_do_not_underflow_and_zero_weights_stay_zero() -> None:
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(0, 500), st.integers(0, 500))
 def test_elapsed_times_add_up(seed: int, first: int, then: int) -> None:
-    """A law: the weights after s, and then after t, are the weights after s + t."""
+    """A law: advancing the weights by s steps and then by t steps is the same as advancing them by s + t."""
     rng = np.random.default_rng(seed)
     weights, gammas = rng.dirichlet(np.ones(3)), rng.uniform(0.5, 1, size=3)
     twice = weights_after(then, weights_after(first, weights, gammas), gammas)
@@ -174,7 +174,7 @@ def test_own_values_are_the_fixed_point_of_naive_and_precommitted_updates(seed: 
 
 
 def test_n_step_returns_move_own_values_towards_what_the_agent_does() -> None:
-    """A head that would wait for the reward 2 sees that the agent took 1. Own values are then not a fixed point."""
+    """A head would wait for the reward of 2, but the agent takes the reward of 1: own values are not a fixed point."""
     transitions = np.zeros((STATES, ACTIONS, STATES))
     transitions[0, :, 1] = transitions[1, 1, 2] = 1
     rewards = np.zeros((STATES, ACTIONS))

@@ -24,7 +24,7 @@ def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int =
 def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]) -> set[tuple[int, int]]:
     """Returns (time, stream) of rows with a complete return and a complete stack.
 
-    Each write frees the next stack - 1 places, also those at the start of the buffer just before it is first full.
+    Each write excludes the next stack - 1 rows, even those at the start of the buffer just before it is first full.
     """
     valid = set()
     for n, (stream, rows) in enumerate(zip(streams, taken, strict=True)):

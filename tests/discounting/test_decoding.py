@@ -41,7 +41,10 @@ def test_two_rewards_further_apart_than_the_resolution_are_separated() -> None:
     st.booleans(),
 )
 def test_the_q_values_are_reproduced(rewards: list[float], noise: float, signed: bool) -> None:
-    """If rewards r that are constant within bins explain Q, then ‖A x - Q‖ ≤ noise · ‖r‖ for the decoded rewards x."""
+    """If rewards r that are constant within bins explain Q, then ‖A x - Q‖ ≤ noise · ‖r‖ for the decoded rewards x.
+
+    A maps the rewards of the bins to Q-values.
+    """
     starts = bin_edges(600)[:-1]
     held = np.resize(rewards, len(starts))
     lengths = np.diff(np.append(starts, 601))

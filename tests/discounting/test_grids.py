@@ -123,7 +123,7 @@ for grid in (paper_grid, gauss_grid, minimax_grid):
 
 
 def test_invalid_source_is_rejected_in_one_line() -> None:
-    """Runs in its own process, because the type checker of the tests would reject it first."""
+    """Runs in its own process, because the tests' type checker would reject the source first."""
     done = subprocess.run([sys.executable, "-c", WRONG], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert len(lines) == 3 * 8 - 1

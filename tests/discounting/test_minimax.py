@@ -1,4 +1,4 @@
-"""Compares the minimax grid with bounds that no grid can beat and a brute-force search, and checks optimality."""
+"""Compares the minimax grid with a brute-force search and with bounds that no grid can beat; checks optimality."""
 
 from itertools import pairwise
 

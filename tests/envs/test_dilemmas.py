@@ -30,14 +30,17 @@ def test_the_naive_agent_takes_the_temptation_that_it_planned_to_pass() -> None:
 
 
 def test_the_naive_agent_does_the_chore_on_the_last_day() -> None:
-    """On each day, the chore costs less tomorrow: 1.0/2 < 0.6, 1.8/2 < 1.0, 2.6/2 < 1.8."""
+    """On each day, doing the chore tomorrow seems cheaper: 1.0/2 < 0.6, 1.8/2 < 1.0, 2.6/2 < 1.8."""
     found = outcomes(CHORE)
     assert [len(one.path) - 1 for one in found] == [3, 1, 0]  # the day on which the chore is done
     assert [one.earned for one in found] == pytest.approx([-2.6 / 4, -1 / 2, -0.6], abs=2e-3)
 
 
 def test_only_heads_with_own_values_wait_at_the_crossroads() -> None:
-    """The far way is worth 6.6/11 at once and 6.6/12 after a step. Each head waits for its own way; no plan waits."""
+    """The far road is worth 6.6/11 now and 6.6/12 after one step of waiting, so no single plan waits.
+
+    Each head plans to take its own best road after waiting, so the weighted sum prefers to wait.
+    """
     found = outcomes(CROSSROADS)
     assert [one.undiscounted for one in found] == [0, 6.6, 6.6]
     assert len(found[0].path) == LONGEST

@@ -1,4 +1,4 @@
-"""Transitions with durations and survivals, checked by linear systems, unit steps and simulation."""
+"""Transitions with durations and survivals, checked against linear systems, unit steps and simulation."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Damage to the files of a run: flipped bits, cut and emptied files, other values in JSON, other names, links."""
+"""Damage to the files of a run: flipped bits, changed JSON, and truncated, overwritten, removed or renamed files."""
 
 import contextlib
 import io
@@ -182,7 +182,7 @@ def try_damage(unfinished: Path, whole: Path, place: Path, rng: random.Random) -
     if name == "resume" and status == 0 and not done.endswith(EDITED):
         differs = difference(whole, folder)
         if differs and not any(word in said for word in ("damaged", "missing", "no checkpoint", "lost")):
-            return done, f"silently, {differs}: {said[-500:]!r}"
+            return done, f"no warning, but {differs}: {said[-500:]!r}"
     if os.path.exists(place / "canary-ran"):
         return done, "code from the folder was run"
     return done, None

@@ -80,14 +80,17 @@ def test_rows_that_are_not_written_are_not_checked() -> None:
 
 
 def test_returns_are_larger_where_steps_are_short() -> None:
-    """A loss of 400 is divergence where returns reach 1 / (1 - 0.99) = 100, but not where they reach 995."""
+    """A loss of 400 counts as divergence if returns can reach 1 / (1 - 0.99) = 100, but not if they can reach 995."""
     with pytest.raises(DivergenceError, match="at most 100"):
         guard("dqn").check(timed_state(1_000, 400.0, duration=[1.0, 2.0, 1.0, 0.1]))
     guard("dqn").check(timed_state(1_000, 400.0, duration=[1.0, 0.1, 1.0, 1.0]))
 
 
 def test_a_categorical_loss_of_38_stops_training_with_the_last_good_weights() -> None:
-    """An untrained network's loss is log 51 = 3.93. In one run, divergence began with a loss of 38, long before inf."""
+    """An untrained network's loss is log 51 = 3.93.
+
+    In one run, divergence began with a loss of 38, long before the loss became infinite.
+    """
     watch = guard("rainbow")
     watch.check(state(1_000, 3.9))
     after = state(2_000, (3.9 + 38.0) / 2, parameter=2.0)  # the mean of the second thousand is 38

@@ -41,7 +41,7 @@ def test_an_agent_learns_the_values_of_the_shortcut_and_acts_as_the_solver_does(
     exact = own_head_values(ways.mdp(), HORIZONS)[:, places]
     assert np.abs(learned - exact).max() < 0.01
     start = list(places).index(ways.starts[0])
-    assert learned[:, start].argmax(axis=1).tolist() == [RIGHT, RIGHT, DOWN]  # two take the risk, and one does not
+    assert learned[:, start].argmax(axis=1).tolist() == [RIGHT, RIGHT, DOWN]  # two heads take the risk, one does not
     assert np.all(_lost(exact, learned.argmax(axis=2)) < 1e-9)
     # By the weighted sum of its heads, the agent acts as `naive_by_heads` does, except for ties.
     weighted = np.tensordot(HORIZONS.weights, learned, 1).argmax(axis=1)

@@ -85,7 +85,7 @@ class Learner:
         return self.agent.loss.values(self.network(parameters)(observation))
 
     def weights_after(self, elapsed: Array) -> Float[Array, " H"]:
-        """Returns the heads' weights at time `elapsed` of an episode, which change only for precommitted agents."""
+        """Returns the heads' weights at time `elapsed` of an episode. Only those of precommitted agents change."""
         if self.agent.consistency is not Consistency.PRECOMMITTED:
             return self.acting_weights
         return weights_after(elapsed, self.agent.horizons.weights, self.agent.horizons.gammas)
@@ -95,7 +95,7 @@ class Learner:
         return jax.nn.softmax(self.network(parameters)(observation))
 
     def risk_scores(self, parameters: Parameters, observation: Array, elapsed: Array) -> Float[Array, " A"]:
-        """Returns the score of each action under the risk measure. The agent takes the best-scored action."""
+        """Returns the score of each action under the risk measure. The agent takes the action with the top score."""
         assert self.risk is not None
         support = distribution_of(self.agent).support
         return self.risk.scores(self.distribution(parameters, observation), support, self.weights_after(elapsed))
@@ -187,7 +187,7 @@ class Learner:
         return max(1, self.agent.target_period_steps // self.agent.update_period_steps)
 
     def copy_target(self, state: LearnerState) -> LearnerState:
-        """Sets the target network to a copy of the weights, because donated parts of a state must not share memory."""
+        """Sets the target network to the weights, as a copy: donated parts of a state must not share memory."""
         return state._replace(target=jax.tree.map(jnp.copy, state.computed_with))
 
     def copies_target_after(self, updates: Any) -> Any:

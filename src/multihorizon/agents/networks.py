@@ -25,8 +25,8 @@ from multihorizon.kernels.convolution import Convolve, convolve_and_rectify
 class Initial(Enum):
     """How weights are drawn; biases start at 0."""
 
-    FAN_IN = "uniform with variance 1 / (√3 · fan-in): the reference's C51 and Rainbow"
-    XAVIER = "uniform within √(6 / (fan-in + fan-out)) (Glorot & Bengio, 2010): the reference's DQN"
+    FAN_IN = "uniform with variance 1 / (√3 · fan-in), as in the authors' C51 and Rainbow"
+    XAVIER = "uniform within √(6 / (fan-in + fan-out)) (Glorot & Bengio, 2010), as in the authors' DQN"
 
 
 def _uniform(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
@@ -41,8 +41,8 @@ def _bound(fan_in: int) -> float:
 class Dense(eqx.Module):
     """A dense layer.
 
-    The weight is stored [O I], the layout of its gradient. With another layout, an optimiser on a CPU reads each entry
-    from its own cache line. That took a third of the time of an update.
+    The weight is stored as [O I], the layout of its gradient. With another layout, an optimiser on a CPU would read
+    each entry from its own cache line, which took a third of the time of an update.
     """
 
     weight: Float[Array, "O I"]

@@ -281,9 +281,9 @@ def _stack(shape: ReplayShape, replay: Replay, row: Int[Array, ""], stream: Int[
 
 
 def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Returns the smallest and the largest of `values`, which has one value per row, over the rows written so far.
+    """Returns the smallest and the largest value over the rows written so far; `values` has one value per row.
 
-    Both are 1 if no row is written, and NaN if one of the values is NaN.
+    Both are 1 if no row has been written, and NaN if one of the values is NaN.
     """
     row, stream = jnp.divmod(jnp.arange(values.shape[0]), written.shape[0])
     held = jnp.where(row < written[stream], values, values[0])

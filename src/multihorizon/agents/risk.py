@@ -3,7 +3,7 @@
 An agent acts by the weighted value Σ wᵢ Qᵢ. With C51 heads, each Qᵢ is the mean of the learned distribution of Zᵢ, the
 return discounted by γᵢ. Risk is measured on the weighted return Σ wᵢ Zᵢ. Its distribution depends on the joint
 distribution of the Zᵢ, which the heads do not learn. This module assumes that the Zᵢ are *comonotone*: all high
-together or all low together. Returns of one episode with different discounts are nearly comonotone. For comonotone
+together or all low together. Returns of one episode under different discounts are nearly comonotone. For comonotone
 returns, quantile functions add up, F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u), and so do CVaRs.
 """
 
@@ -18,7 +18,7 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical
 from multihorizon.errors import InputError
 
-ROUNDING = 1e-5  # float32 tolerance for sums of probabilities, and for equal scores relative to the support
+ROUNDING = 1e-5  # float32 tolerance for sums of probabilities and, relative to the support, for ties between quantiles
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class CVaR:
             The scores [A].
         """
         below = jnp.cumsum(probabilities, axis=-1) - probabilities
-        counted = jnp.clip(self.level - below, 0, probabilities)  # the part of each atom that lies in the worst `level`
+        counted = jnp.clip(self.level - below, 0, probabilities)  # each atom's probability within the worst `level`
         return weights @ (counted @ support / counted.sum(axis=-1))
 
 

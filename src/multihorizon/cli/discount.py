@@ -140,7 +140,7 @@ def _show(report: "GridReport", result: dict[str, object]) -> None:
         for label, h in {report.name: horizons, **report.others}.items()
     ]
     columns = ["grid", "largest γ", "d(0)", f"d({at})", "largest error"]
-    note = "The weights add up to d(0); a minimax grid may spread its error to t = 0 too."
+    note = "d(0) is the sum of the weights, which need not be 1 in a minimax grid."
     show(table("this grid, and others for the same discount", columns, rows, note, look_at=0))
 
 

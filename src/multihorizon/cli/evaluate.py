@@ -11,7 +11,7 @@ SUMMARY = "plays episodes with a run's agent and prints its returns: multihorizo
 DESCRIPTION = """\
 Plays whole episodes with the newest weights of a run, finished or not, in its environment or in another one, with or
 without hazard. Returns are undiscounted. Intervals are over episodes, not over seeds. With --discount, --prior or
---risk the agent acts by another time preference, or by risk, without further training.
+--risk, the agent acts by another time preference or by a measure of risk, without further training.
 """
 
 

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
     rows.append(["", *("" for _ in found), ""])
     earned = [f"{f.earned.mean():.3f} ± {f.standard_error:.3f}" for f in found]
     rows.append(["earned, mean", *earned, f"{best.earned:.3f}"])
-    columns = ["from the start between", *(f.agent for f in found), "best"]
+    columns = ["start, with its two meals", *(f.agent for f in found), "best"]
     show(table("the meal that each of three seeds walks to", columns, rows, look_at=len(rows) - 1))
 
 

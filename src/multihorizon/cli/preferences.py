@@ -14,7 +14,7 @@ DESCRIPTION = """\
 Compares a smaller reward sooner with a larger one later, now and after a wait. Under a hyperbolic discount the
 preference can reverse as the wait grows; under an exponential discount it never does.
 """
-SEARCHED = 10  # reversals are searched for up to this many times the wait
+SEARCHED = 10  # the longest wait searched for a reversal, as a multiple of --wait
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--unit", default="day", help="name of the unit of time (default: day)")
     parser.add_argument(
-        "--json", action="store_true", help="print the offers and where the preference reverses as JSON"
+        "--json", action="store_true", help="print the offers and the wait that reverses the preference as JSON"
     )
 
 

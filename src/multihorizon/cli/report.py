@@ -113,7 +113,7 @@ def _show(report: "ReportContents", written: list[Path]) -> None:
             for comparison in report.comparisons
             if comparison.statistic is Statistic.BEST
         ]
-        show(table("by the best iteration", ["", "better in", "probability"], rows))
+        show(table("improvement, by the best iteration", ["", "better in", "probability of improvement"], rows))
     for said in report.notes:
         note(said)
     print(f"Written to {written[0].parent}: {len(written)} files; open {written[0]}")

@@ -1,4 +1,4 @@
-"""The progress of a sweep on stderr: a table of all runs on a terminal, plain lines elsewhere."""
+"""The progress of a sweep on stderr: a table of running and failed runs on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -66,7 +66,7 @@ def counted(count: int, what: str) -> str:
 
 @contextmanager
 def working(message: str) -> Iterator[Callable[[str], None]]:
-    """Shows a spinner during long work on a terminal, and plain lines elsewhere. Writes to stderr.
+    """Shows progress during long work: a spinner on a terminal, plain lines elsewhere. Writes to stderr.
 
     Yields:
         A function that shows a progress message.

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="training steps of each iteration (default for Atari: 250,000)",
     )
     evaluation = (
-        "evaluation steps of each iteration, plus those that finish its episodes; 0: none (default for Atari: 125,000)"
+        "evaluation steps of each iteration; started episodes are finished; 0: none (default for Atari: 125,000)"
     )
     parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help=evaluation)
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds that train in parallel (default: 1)")
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--horizons",
         type=Path,
         metavar="FILE",
-        help="discount.json that multihorizon discount --out wrote (default: the agent's horizons)",
+        help="file discount.json, written by multihorizon discount --out (default: the agent's horizons)",
     )
     settings = (
         "setting of the agent, such as n_steps=5 or optimiser.learning_rate=1e-4; multihorizon agents --json lists them"

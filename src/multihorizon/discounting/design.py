@@ -155,7 +155,7 @@ def _share(fit: Reweighting) -> float:
 
 
 def _completed(problem: Problem, log_rates: Float[np.ndarray, " less"], heads: int) -> Heads:
-    """Returns heads at these rates, and adds others one by one in the gap where each helps most."""
+    """Returns heads at these rates and at others, which are added one by one, each in the gap where it helps most."""
     best = _weighted(problem, log_rates)
     while len(best.log_rates) < heads:
         added = [_weighted(problem, np.append(best.log_rates, gap)) for gap in gaps(problem, best)]

@@ -62,7 +62,7 @@ class Horizons:
         gammas = discount_factors(self.gammas)
         weights = np.array(self.weights, dtype=float)
         if weights.shape != gammas.shape or not np.all(np.isfinite(weights)):
-            raise InputError(f"weights must be {gammas.size} finite numbers, one for each of gammas")
+            raise InputError(f"weights must be {gammas.size} finite numbers, one for each entry of gammas")
         gammas.flags.writeable = weights.flags.writeable = False
         object.__setattr__(self, "gammas", gammas)
         object.__setattr__(self, "weights", weights)
@@ -99,7 +99,8 @@ class Horizons:
     def _sum(self, t: np.ndarray) -> Values:
         flat = t.reshape(-1)
         total = np.zeros(flat.shape)
-        for gamma, weight in zip(self.gammas, self.weights, strict=True):  # by head: t may have millions of entries
+        # One head at a time, because t may have millions of entries.
+        for gamma, weight in zip(self.gammas, self.weights, strict=True):
             total += weight * np.power(gamma, flat)
         return total.reshape(t.shape)[()]
 

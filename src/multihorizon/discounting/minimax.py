@@ -74,7 +74,7 @@ def minimax_grid(
             `discount.from_function` wraps.
         heads: The number of discount factors.
         gamma_max: The upper bound on γ, in (0, 1).
-        t_max: The last step over which the error is measured, at least 1.
+        t_max: The last step at which the error is measured, at least 1.
 
     Returns:
         The horizons, γ increasing [H].
@@ -134,7 +134,7 @@ def refine(
 
 
 def grow(problem: Problem, heads: int) -> Iterator[Heads]:
-    """Yields the best set of no head, one head, two heads, ..., for a single discount, while each head helps."""
+    """Yields the best sets of zero, one, two, ... heads for a single discount, until one more head does not help."""
     best = Heads(np.empty(0), np.empty((1, 0)))
     error = problem.error(best)
     yield best

@@ -168,7 +168,7 @@ def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: f
     longest = 1 - 1 / LONGEST_SUGGESTED
     floor = least_error(target, longest)
     if floor <= share:
-        low, high = np.log(1 / (1 - cap)), np.log(LONGEST_SUGGESTED)  # effective horizon; the error falls with it
+        low, high = np.log(1 / (1 - cap)), np.log(LONGEST_SUGGESTED)  # log of the effective horizon; longer is better
         for _ in range(12):
             middle = (low + high) / 2
             low, high = (low, middle) if least_error(target, 1 - np.exp(-middle)) <= 0.98 * share else (middle, high)

@@ -16,8 +16,8 @@ class Step(NamedTuple):
     `duration` and `survival` at every step or at none.
 
     Attributes:
-        observation: The next observation, also at the end of an episode.
-        reward: The reward, which comes at the start of the step.
+        observation: The next observation. At the end of an episode, it is the last one of that episode.
+        reward: The reward, paid at the start of the step.
         terminated: Whether the episode is over. Nothing follows, so the value of the next state is 0.
         truncated: Whether the episode was cut off, for example by a time limit. Targets bootstrap from `observation`.
         duration: Units of time that the step lasted, positive; by default 1.
@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
 @runtime_checkable
 class Environment(Protocol):
-    """A JAX environment, written for a single copy; training adds more with vmap. A state is any pytree of arrays."""
+    """A JAX environment, written as a single copy; training runs several with vmap. A state is any pytree of arrays."""
 
     @property
     def actions(self) -> int:

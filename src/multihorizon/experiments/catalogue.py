@@ -12,6 +12,7 @@ from multihorizon.discounting import Horizons, discount, gauss_grid, hazard, min
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs import atari, foraging, pathworld
 from multihorizon.errors import one_of
+from multihorizon.experiments.evidence import ABLATION_GAMES, atari_short, hazard_minatar, heads_minatar, seaquest_long
 from multihorizon.experiments.experiment import Experiment, ExperimentRun
 
 K, GAMMA = 0.01, 0.99  # the discounts that the paper's Atari agents are configured for
@@ -22,7 +23,6 @@ NINETEEN_GAMES = """
 Amidar BattleZone Breakout ChopperCommand DemonAttack DoubleDunk FishingDerby Frostbite Gopher Gravitar JourneyEscape
 Kangaroo Krull Phoenix Riverraid Solaris TimePilot UpNDown VideoPinball
 """.split()  # noqa: SIM905
-ABLATION_GAMES = "Asterix Breakout Enduro Pong Seaquest UpNDown Venture Gravitar Qbert Zaxxon".split()  # noqa: SIM905
 ABLATION = ("c51", "c51-nstep", "c51-priority", "rainbow")
 SMALL_GAMES = ("breakout", "asterix", "space_invaders")
 SMALL = {"seeds": 10, "steps": 300_000, "training_steps": 15_000, "evaluation_steps": 5_000, "environments": 8}
@@ -217,6 +217,10 @@ CATALOGUE: dict[str, Callable[[], Experiment]] = {
     "grids-atari": grids_atari,
     "hazard": hazard_priors,
     "minatar": minatar,
+    "atari-short": atari_short,
+    "seaquest-long": seaquest_long,
+    "hazard-minatar": hazard_minatar,
+    "heads-minatar": heads_minatar,
 }
 
 

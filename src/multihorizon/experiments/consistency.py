@@ -108,7 +108,8 @@ def learn(dilemma: Dilemma, agent: AgentConfig, seeds: int = SEEDS, steps: int =
 
 def snapshots(dilemma: Dilemma, agent: AgentConfig, seeds: int, steps: int, count: int) -> Iterator[list[Outcome]]:
     """Trains as `learn` does, and yields the greedy behaviour of each seed at `count` times during training."""
-    environment, chosen = dilemma.environment(), world(f"dilemma/{next(iter(DILEMMAS))}")  # all have the same defaults
+    # Every dilemma has the same defaults.
+    environment, chosen = dilemma.environment(), world(f"dilemma/{next(iter(DILEMMAS))}")
     schedule = Schedule(iterations=count, training_steps=steps // count, evaluation_steps=0)
     collector = DeviceCollector(chosen.adapt(agent), environment, chosen.torso, schedule, seeds, ENVIRONMENTS)
     learner, trainer = collector.core.learner, Trainer(collector, schedule)

@@ -45,11 +45,11 @@ def hyper_rainbow() -> AgentConfig:
 
 @dataclass(frozen=True)
 class Forager:
-    """The choices of an agent's seeds from each start, and their returns."""
+    """The meals that an agent's seeds choose from each start, and their returns under hazard."""
 
     agent: str
     meals: Int[np.ndarray, "S starts"]  # the reward of the meal that each seed walks to
-    earned: Float[np.ndarray, " S"]  # undiscounted, under hazard, over simulated episodes
+    earned: Float[np.ndarray, " S"]  # mean undiscounted return of simulated episodes under hazard
     standard_error: float  # of the mean over all seeds' episodes
 
 
@@ -113,7 +113,7 @@ def exact_choice(agent: AgentConfig) -> Choice:
 
 
 def best_choice(prior: Prior = PRIOR) -> Choice:
-    """Returns the best choices under a prior. In this world, the discount that it implies never reverses a choice."""
+    """Returns the best choices under a prior. Here, the discount that the prior implies never reverses a choice."""
     field = Foraging()
     mdp = field.mdp(prior)
     actions = np.argmax(mdp.rewards, axis=1)

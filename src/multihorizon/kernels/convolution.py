@@ -92,7 +92,7 @@ def _gathered(table: Float[Array, "m I"], which: Int[Array, "..."]) -> Float[Arr
 def _gathered_from_many(
     count: int, batched: list[bool], tables: Float[Array, "B m I"], which: Int[Array, "..."]
 ) -> tuple[Float[Array, "B ... I"], bool]:
-    """Gathers from all tables at once, concatenated.
+    """Concatenates the tables and gathers from all of them at once.
 
     The default batching rule of a gather needs a transposition, which costs more on a GPU than the gather itself. On a
     CPU the default rule is faster.

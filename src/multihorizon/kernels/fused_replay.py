@@ -25,7 +25,7 @@ def _row(ref: Any, *place: Any, length: int) -> Any:
 
 
 def _search(values: Float[Array, " w"], share: Float[Array, ""], length: int) -> Int[Array, ""]:
-    """Returns the first index whose running sum exceeds a share of the total.
+    """Returns the first index whose running sum exceeds the fraction `share` of the total.
 
     If values are not finite, no such index may exist. The last index is then returned, so that writes stay in bounds.
     """

@@ -20,7 +20,7 @@ from multihorizon.errors import InputError
 from multihorizon.runs.weights import UNREADABLE
 
 FRAMES_PER_ITERATION = 1e6
-# The paper's scores are after 200 million frames. Dopamine's curves end about a million frames earlier.
+# The paper's scores were measured after 200 million frames. Dopamine's curves end about a million frames earlier.
 FULL_LENGTH_FRAMES = 198e6
 # The agents that the paper builds on, as Dopamine names them. Its "legacy" curves are the paper's baselines.
 BASE_AGENTS = ("DQN", "C51", "Rainbow")
@@ -106,7 +106,7 @@ def read_dopamine(path: Path) -> DopamineCurves:
     if path.is_dir():
         return _read_folder(path)
     if not path.is_file():
-        raise InputError(f"{path} does not exist; give an .npz of Dopamine's curves or its folder of JSON files")
+        raise InputError(f"{path} does not exist; give an .npz of Dopamine's curves, or the folder of its JSON files")
     names = {game.lower(): game for game in GAMES}
     try:
         with np.load(path, allow_pickle=False) as held:

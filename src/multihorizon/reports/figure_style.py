@@ -110,7 +110,7 @@ def choose_line_styles(
     """Chooses a line style for each agent.
 
     Baselines are grey. If there are more agents than colours, the two agents of a pair share a colour and the first
-    is dashed; if pairs do not cover all agents, colours repeat with dashes.
+    is dashed; if the pairs do not cover all agents, the colours repeat with other dashes.
     """
     ours = [agent for agent in agents if agent not in baselines]
     lines: tuple[Dash, ...] = ("-", *DASHES)
@@ -123,7 +123,7 @@ def choose_line_styles(
 
 
 def shorten_names(environments: Sequence[str]) -> dict[str, str]:
-    """Returns short names: without the family, if there are several environments and all are of one family."""
+    """Returns names without the family if there are several environments, all of one family; otherwise full names."""
     families = {environment.partition("/")[0] for environment in environments}
     if len(families) > 1 or len(set(environments)) == 1:
         return {environment: environment for environment in environments}

@@ -180,7 +180,7 @@ def read_configuration(folder: Path) -> Configuration:
 
 
 def identity(configuration: Configuration) -> dict[str, Any]:
-    """Returns, as JSON, the settings that may not change between two sessions of a run."""
+    """Returns, as JSON, the settings that must stay the same when a run is resumed."""
     stored = plain(configuration)
     for name in MAY_CHANGE:
         stored.pop(name, None)

@@ -121,7 +121,7 @@ class Records:
 
 def _replace_configuration(folder: Path, held: Configuration, asked: Configuration) -> None:
     """Writes a changed configuration, and marks a finished run as unfinished if it is extended."""
-    # The mark comes first: if the process is killed in between, a resumed run ends at its old length.
+    # The weights are renamed first: if the process is killed in between, a resumed run ends at its old length.
     if asked.schedule.iterations > held.schedule.iterations and is_finished(folder):
         (folder / WEIGHTS).rename(weights_path(folder, LATEST))
     write_json(folder / CONFIGURATION, plain(asked) | {"versions": versions()}, checked=True)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 OPTIONS: dict[str, dict[str, bool | str]] = {
     # Without the first option XLA copies every weight before an optimiser writes to it: 57 ms per update instead of 47.
     # The second disables YNNPACK, because Eigen's convolutions are faster: 36 ms instead of 42. The third skips LLVM
-    # passes that make none of these programs faster: compilation takes 0.7 to 0.9 of the time.
+    # passes that make none of these programs faster: compilation takes 0.7 to 0.9 times as long.
     "cpu": {
         "xla_cpu_copy_insertion_use_region_analysis": True,
         "xla_cpu_experimental_ynn_fusion_type": "",
@@ -52,9 +52,9 @@ def keep_programs() -> None:
 def compiled(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any]:
     """Returns jax.jit of a function with the options for the default device, and enables the cache on disk.
 
-    Donate only what the program changes. If it returns a donated array twice, as a copy and unchanged, XLA assigns the
-    copy to the memory of another donated array of that shape, and moves the other array. On a GPU (jaxlib 0.11.2) it
-    moves them in the wrong order, and one array's values are lost.
+    Donate only what the program changes. If the program returns a donated array twice, unchanged and as a copy, XLA
+    puts the copy into the memory of another donated array of the same shape and moves that array elsewhere. On a GPU
+    (jaxlib 0.11.2), the moves happen in the wrong order, and the values of one array are lost.
     """
     keep_programs()
     return jax.jit(function, compiler_options=_options(jax.default_backend()), **arguments)

@@ -43,7 +43,7 @@ class Group(NamedTuple):
     streams: Streams
     actions: Int[Array, " m"]  # the next actions
     first: Int[Array, ""]  # the index of the group's first environment among all environments
-    step: Int[Array, ""]  # of the run, after the group's last turn
+    step: Int[Array, ""]  # the run's step after the group's last turn
 
 
 class OpenEpisodes(NamedTuple):
@@ -247,7 +247,7 @@ class Programs:
         return replay, episodes, self._act_one(parameters, key, group, random)
 
     def learn(self, state: TrainingState, first: int, at_once: bool) -> TrainingState:
-        """Makes the updates of a cycle, of which `first` is the number of the first, and copies the target when due.
+        """Makes the updates of a cycle, and copies the target when due. `first` is the number of updates before them.
 
         With `at_once`, one program makes them all, unless the target is copied between two of them.
         """

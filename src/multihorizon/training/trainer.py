@@ -62,7 +62,7 @@ class Iteration(NamedTuple):
     """One iteration as a collector and an evaluator see it."""
 
     number: int
-    seed: int  # of the first run
+    seed: int  # the first seed
     first_cycle: int
     learns_from: int  # the first cycle with updates
     last_step: int  # of the run, at the end of the iteration's training
@@ -76,7 +76,7 @@ class Collector(Protocol):
     core: Core
     pace: Pace
     cycles: int  # per iteration
-    whole_every: int  # `TrainingState` is complete only after every `whole_every` iterations
+    whole_every: int  # `TrainingState` is complete only once every `whole_every` iterations
     num_seeds: int
     num_envs: int
 
@@ -166,7 +166,7 @@ class Trainer:
 
     @property
     def whole_every(self) -> int:
-        """The number of iterations between two states that are complete, as a checkpoint needs."""
+        """The number of iterations between two complete states. Only a complete state can be checkpointed."""
         return self.collector.whole_every
 
     def init(self, seed: int) -> TrainingState:

@@ -79,7 +79,7 @@ def _integrate(function: Callable[[float], float], support: tuple[float, float])
     """Integrates p adaptively: halves each panel until its halves agree with it, as a whole and at `PROBES`.
 
     The first panels are evenly spaced in ln λ, four per decade, so that a prior of any scale is found and e^{-λt} is
-    smooth on each of them for any t. If the support is finite, eighty more, evenly spaced in λ, find narrow peaks.
+    smooth on each panel for any t. If the support is finite, eighty more, evenly spaced in λ, find narrow peaks.
     """
     low, high = support
     bottom, top = max(low, SMALLEST), min(high, LARGEST)

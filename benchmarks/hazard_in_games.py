@@ -1,0 +1,143 @@
+"""Evaluates agents that were trained without hazard under several hazard priors, exactly with respect to the hazard.
+
+    python benchmarks/hazard_in_games.py results/hazard-minatar/minatar-breakout/any-rainbow
+
+Under a prior with discount d(t), the probability of surviving t steps is d(t). If neither the agent nor the game sees
+the hazard, the expected return under it is therefore the expectation of Σ d(t) r_t over episodes without hazard
+(Section 4 of the paper). One set of episodes serves all priors, and no deaths are sampled. Writes hazard.json into the
+folder of the run: the mean of each seed under each prior.
+
+The weights of `any-rainbow` are also fitted to each prior's discount before it plays. For such an agent the share of
+states is recorded in which it would act differently for the prior with the most and with the least hazard.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import in_one_line  # noqa: F401
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, PyTree
+
+import multihorizon as mh
+from multihorizon.agents.learner import Learner
+from multihorizon.envs.environment import Environment
+from multihorizon.experiments.evidence import PRIORS, T_MAX
+from multihorizon.files import write_json
+from multihorizon.training.device_collector import step_and_reset
+from multihorizon.training.state import act_all
+from multihorizon.training.worlds import world
+
+EPISODES, MOST_STEPS = 200, 5_000
+CAUTIOUS, BOLD = "exponential-1", "exponential-0.01"
+
+
+class Played(NamedTuple):
+    """Sums over the first episode of each environment [N]."""
+
+    returns: Float[Array, "N P"]  # Σ d(t) r_t under each prior
+    undiscounted: Float[Array, " N"]
+    lengths: Float[Array, " N"]
+    disagreements: Float[Array, " N"]  # steps in which the other learner would act differently
+
+
+def play(
+    learner: Learner,
+    environment: Environment,
+    parameters: PyTree[Array],
+    key: Key[Array, ""],
+    discounts: Float[Array, "T P"],
+    other: Learner | None = None,
+) -> Played:
+    """Plays one episode in each of `EPISODES` environments. Pure: jit it, and vmap it over seeds."""
+    reset_key, act_key, step_key = jax.random.split(key, 3)
+    states, observations = jax.vmap(environment.reset)(jax.random.split(reset_key, EPISODES))
+    zeros = jnp.zeros(EPISODES)
+    nothing = Played(jnp.zeros((EPISODES, discounts.shape[1])), zeros, zeros, zeros)
+    epsilon = jnp.asarray(learner.agent.epsilon.evaluation)
+
+    def step(now: Any) -> Any:
+        states, observations, active, played, t = now
+        elapsed = jnp.full(EPISODES, t)
+        actions = act_all(learner, parameters, jax.random.fold_in(act_key, t), observations, epsilon, elapsed)
+        differs = zeros
+        if other is not None:
+            greedy = [
+                act_all(one, parameters, act_key, observations, jnp.zeros(()), elapsed) for one in (learner, other)
+            ]
+            differs = (greedy[0] != greedy[1]).astype(jnp.float32)
+        keys = jax.random.split(jax.random.fold_in(step_key, t), EPISODES)
+        states, result, observations = jax.vmap(lambda *given: step_and_reset(environment, *given))(
+            keys, states, actions
+        )
+        rewards = jnp.where(active, result.reward, 0.0)
+        played = Played(
+            played.returns + rewards[:, None] * discounts[t],
+            played.undiscounted + rewards,
+            played.lengths + active,
+            played.disagreements + active * differs,
+        )
+        return states, observations, active & ~(result.terminated | result.truncated), played, t + 1
+
+    def goes_on(now: Any) -> Any:
+        return jnp.any(now[2]) & (now[4] < MOST_STEPS)
+
+    begun = (states, observations, jnp.ones(EPISODES, bool), nothing, jnp.zeros((), jnp.int32))
+    return jax.lax.while_loop(goes_on, step, begun)[3]
+
+
+def results(policies: list[mh.Policy], other: list[mh.Policy] | None = None) -> dict[str, Any]:
+    """Returns the means over episodes of each seed's policy."""
+    environment = world(policies[0].environment).make_for_evaluation()
+    times = np.arange(MOST_STEPS)
+    discounts = jnp.asarray(np.stack([mh.discount.from_prior(prior)(times) for prior in PRIORS.values()], axis=1))
+    parameters = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(policy.parameters for policy in policies))
+    learner = policies[0]._learner
+    against = None if other is None else other[0]._learner
+
+    @jax.jit
+    @jax.vmap
+    def run(parameters: Any, key: Any) -> Played:
+        return jax.tree.map(lambda x: x.mean(axis=0), play(learner, environment, parameters, key, discounts, against))
+
+    played = run(parameters, jax.random.split(jax.random.key(1), len(policies)))
+    found: dict[str, Any] = {
+        "returns": {name: np.asarray(played.returns[:, p], float).tolist() for p, name in enumerate(PRIORS)},
+        "undiscounted": np.asarray(played.undiscounted, float).tolist(),
+        "lengths": np.asarray(played.lengths, float).tolist(),
+    }
+    if other is not None:
+        found["disagreement"] = (np.asarray(played.disagreements) / np.asarray(played.lengths)).astype(float).tolist()
+    return found
+
+
+def evaluate(folder: Path) -> None:
+    """Evaluates all seeds of a run, and writes hazard.json into its folder."""
+    run = mh.load_run(folder)
+    policies = [run.policy(seed) for seed in run.seeds]
+    found: dict[str, Any] = {"episodes": EPISODES, "unchanged": results(policies)}
+    if policies[0].agent.name == "any-rainbow":
+        changed = {
+            name: [one.with_discount(mh.discount.from_prior(prior), t_max=T_MAX) for one in policies]
+            for name, prior in PRIORS.items()
+        }
+        for name, mine in changed.items():
+            found[name] = results(mine, changed[CAUTIOUS if name == BOLD else BOLD])
+            reweighting = mine[0].reweighting
+            assert reweighting is not None
+            found[name]["max_error"] = reweighting.max_error
+    write_json(folder / "hazard.json", found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of finished runs with weights")
+    for folder in parser.parse_args().runs:
+        evaluate(folder)
+        print(f"{folder / 'hazard.json'} written", flush=True)
+
+
+if __name__ == "__main__":
+    main()
