@@ -74,7 +74,7 @@ def main() -> None:
     for name in options.only:
         chosen = VARIANTS[name]
         folder = options.out / name
-        if (folder / "config.json").exists() and mh.load_run(folder).is_finished:
+        if (folder / "config.json").exists() and mh.load_run(folder).finished:
             print(f"{name}: finished before", flush=True)
             continue
         print(name, flush=True)

@@ -1,4 +1,4 @@
-"""Trains the runs of the evidence experiments that are left, on a machine with a GPU that is borrowed for a while.
+"""Trains the unfinished runs of four experiments, on a machine with a GPU that is available for a limited time.
 
     python benchmarks/run_queue.py results --list
     python benchmarks/run_queue.py results --minutes 27 --only atari
@@ -7,8 +7,8 @@ FOLDER holds one folder for each experiment. A run counts as done if its metrics
 removed. Runs train in the order of the list. A run is skipped if its estimated time exceeds the time that is left. Two
 queues can share a FOLDER, for example one for Atari, which needs the CPU, and one for MinAtar, which does not.
 
-Runs of `hazard-minatar` are evaluated under all priors right after training. Weights, events and checkpoints are then
-removed, unless --keep is given.
+Runs of `hazard-minatar` are evaluated under all priors right after training. The weights, events and checkpoints of
+every finished run are removed, unless --keep is given.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def main() -> None:
         help="only runs whose experiment, game or agent has these words",
     )
     parser.add_argument("--list", action="store_true", help="print the runs and their estimated minutes, and stop")
-    parser.add_argument("--keep", action="store_true", help="keep weights")
+    parser.add_argument("--keep", action="store_true", help="keep weights, events and checkpoints")
     options = parser.parse_args()
     writable_folder(options.folder)
     until = time.monotonic() + 60 * options.minutes

@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="device for PyTorch")
     options = parser.parse_args()
     check_device(options.device)
-    jax.config.update("jax_platforms", "cpu")  # the Learner runs its plain version, in full precision
+    jax.config.update("jax_platforms", "cpu")  # the Learner runs its plain version, without TF32
     forms = [form for form in options.forms if options.device == "cuda" or form != "graph"]
     ways = itertools.product(options.dtypes, options.convolves, options.adams, forms)
     fine = [check(*way, options.device) for way in ways]

@@ -1,8 +1,9 @@
 """The update that `update.py` measures, implemented in PyTorch to be as fast as possible.
 
 It does the same work: prioritised sampling from a full replay buffer that stores each frame once, frame stacks,
-target and online passes, projection, gradients, Adam and new priorities. All of it is one compiled program; on a GPU
-several updates are captured in a CUDA graph and replayed. `torch_check.py` compares it with `Learner.learn`.
+target and online passes, projection, gradients, Adam and new priorities. All of it is one compiled program, except
+PyTorch's own fused Adam where that is chosen; on a GPU several updates are captured in a CUDA graph and replayed.
+`torch_check.py` compares it with `Learner.learn`.
 """
 
 import gc
@@ -89,7 +90,8 @@ class Subject:
         """Returns a function that makes `updates` updates of each seed. The form `graph` is captured after warm-up."""
 
         def several(updates: int = updates) -> None:
-            # All streams wait before the first seed starts: PyTorch reuses streams, so one may be the current stream.
+            # All streams wait for the current stream before the first seed starts. PyTorch reuses streams, so a seed's
+            # stream may be the current one, and a later wait would then also wait for that seed's updates.
             for stream in self._streams:
                 stream.wait_stream(torch.cuda.current_stream())
             for seed in range(len(self.agents)):

@@ -24,8 +24,8 @@ from multihorizon.training.host_collector import Programs
 from multihorizon.training.schedule import Schedule
 from multihorizon.training.state import Core
 
-# Two compilations of one program may multiply matrices by different algorithms. Later, rounding errors are as large as
-# here in a few updates. Values from the wrong memory are wrong by far more than this share of an array's norm.
+# Two compilations of one program may multiply matrices by different algorithms, and their rounding errors grow with the
+# number of updates. Values from the wrong memory are wrong by far more than this share of an array's norm.
 TOLERANCE = 0.1
 
 

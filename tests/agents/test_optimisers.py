@@ -57,3 +57,12 @@ def test_placement_of_adams_epsilon_matters_early(update: int, times: float) -> 
     gradients = np.full(update, 1e-9)
     usual, hat = (changes(Adam(1.0, 1.5e-4, epsilon_hat=hat), gradients)[-1] for hat in (False, True))
     assert usual / hat == pytest.approx(times, rel=0.02)
+
+
+@pytest.mark.parametrize("hat", [False, True])
+def test_summed_losses_of_ten_heads_act_like_a_tenth_of_epsilon(hat: bool) -> None:
+    """Adam's steps do not depend on the scale of the loss, except through ε. Multi-Rainbow averages its losses."""
+    summed = changes(Adam(6.25e-5, 1.5e-4, epsilon_hat=hat), 10 * GRADIENTS)
+    averaged = changes(Adam(6.25e-5, 1.5e-5, epsilon_hat=hat), GRADIENTS)
+    np.testing.assert_allclose(summed, averaged, rtol=1e-4)
+    assert not np.allclose(averaged, changes(Adam(6.25e-5, 1.5e-4, epsilon_hat=hat), GRADIENTS), rtol=0.1)

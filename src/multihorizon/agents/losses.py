@@ -69,7 +69,7 @@ class Huber:
         return jnp.where(size <= 1, 0.5 * error**2, size - 0.5)
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """Returns at least 1: an untrained network is wrong by about that much even if all rewards are 0."""
+        """Returns `largest_returns`, but at least 1: an untrained network is wrong by about 1 even if rewards are 0."""
         return np.maximum(largest_returns, 1.0)
 
 

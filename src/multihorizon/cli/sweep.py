@@ -28,10 +28,10 @@ experiments (--dry-run shows their runs, time and disk space):
   ablation         C51, + n-step, + priority and Rainbow, each also as a Multi agent, in 10 Atari games
   priority         Rainbow, and Multi-Rainbow with priorities from all heads or the largest gamma, in 60 Atari games
   grids-atari      the paper's, Gauss and minimax grids in 10 Atari games
-  atari-short      Rainbow, Multi- and Hyper-Rainbow at 10 million frames in 10 Atari games, with two values of epsilon
+  atari-short      Rainbow and Multi-Rainbow (two Adam epsilons each), Hyper-Rainbow: 10 Atari games, 10 million frames
   seaquest-long    Rainbow, Multi- and Hyper-Rainbow at 100 million frames in Seaquest
   hazard-minatar   agents trained without hazard in MinAtar, to be evaluated under several priors
-  heads-minatar    3 to 30 heads, three grids and two largest values of gamma in 2 MinAtar games
+  heads-minatar    3 to 30 heads, three grids and two bounds on gamma in 2 MinAtar games
   FILE.py          your own: a file that defines EXPERIMENT
 """
 OWN = "EXPERIMENT"

@@ -33,9 +33,9 @@ class RewardTimeline:
         starts: The first step of each bin [bins].
         ends: The step after the last step of each bin [bins].
         rewards: The expected reward in each bin, summed over its steps [*B bins].
-        earliest: The first time to which the estimate of a bin mostly responds [bins]. The times from `earliest` to
-            `latest`, the bin's resolution, contain the central 80% of its squared averaging kernel.
-        latest: The last such time [bins].
+        earliest: The first time of each bin's resolution [bins]: the range of times, from `earliest` to `latest`, to
+            which the bin's estimate mostly responds. It contains the central 80% of its squared averaging kernel.
+        latest: The last time of that range [bins].
         max_errors: The largest difference between the given Q-values and those of the timeline [*B].
     """
 

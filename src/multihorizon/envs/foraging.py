@@ -1,8 +1,7 @@
 """Foraging: from each start in a meadow, one trail leads to a near, small meal and another to a far, large one.
 
-Under an exponential hazard with k = 0.5, no single γ chooses the better meal from every start. Where both meals are
-far, the large one is worth the walk; where the small one is near, the large one is not. A test checks this with the
-exact solver.
+Under an exponential hazard with k = 0.5, no single γ chooses the better meal from every start. The large meal is worth
+the walk where both meals are far, but not where the small one is near. A test checks this with the exact solver.
 """
 
 from dataclasses import dataclass

@@ -20,7 +20,7 @@ from multihorizon.errors import InputError
 from multihorizon.runs.weights import UNREADABLE
 
 FRAMES_PER_ITERATION = 1e6
-# The paper's scores were measured after 200 million frames. Dopamine's curves end about a million frames earlier.
+# The paper's scores come from runs of 200 million frames. Dopamine's curves end about a million frames earlier.
 FULL_LENGTH_FRAMES = 198e6
 # The agents that the paper builds on, as Dopamine names them. Its "legacy" curves are the paper's baselines.
 BASE_AGENTS = ("DQN", "C51", "Rainbow")
@@ -82,7 +82,7 @@ class DopamineCurves:
         return FRAMES_PER_ITERATION * np.arange(1, curves.shape[1] + 1)
 
     def select(self, labels: list[str]) -> "DopamineCurves":
-        """Returns the curves of the base agents that agents with these labels are compared with."""
+        """Returns the curves of the base agents with which agents of these labels are compared."""
         named = find_base_agents(labels)
         return DopamineCurves({key: curves for key, curves in self.curves.items() if key[0].agent in named})
 

@@ -1,7 +1,7 @@
 """Makes names from run folders safe to print: on one line, and as plain text in Markdown, HTML and CSV.
 
-`data.py` calls `replace_controls` once on every name that it reads; `page.py` calls one of the other two functions
-once on every text that it writes.
+`data.py` calls `replace_controls` once on every name that it reads; `page.py` calls `escape_markup` or
+`escape_csv` once on every text that it writes.
 """
 
 import unicodedata

@@ -71,7 +71,7 @@ class ReportContents:
         csv_tables: Tables that are written as CSV only.
         styles: The line style of each agent.
         scores: The scores of all agents.
-        comparisons: All pairs of agents under both statistics.
+        comparisons: The comparisons of the given pairs of agents, under both statistics.
         aggregates: Human-normalised aggregates.
     """
 

@@ -21,7 +21,7 @@ from multihorizon.training.state import follow
 from multihorizon.training.worlds import World
 
 MOST_AT_ONCE = 32  # environments on the host
-HAZARD = 0x68617A  # separates the random numbers for hazard from all other random numbers of a seed
+HAZARD = 0x68617A  # separates the random numbers for hazard and actions from the environments' seeds
 
 Told = Callable[[int, int], None]
 """Receives the number of finished episodes and the number of steps."""

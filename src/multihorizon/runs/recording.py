@@ -1,4 +1,4 @@
-"""Trains an agent and writes metrics, weights and checkpoints after each iteration, so that it can be resumed."""
+"""Trains an agent, and writes metrics and weights after each iteration, and checkpoints to resume from."""
 
 import shlex
 import time
@@ -72,7 +72,7 @@ def record(
     """Trains the remaining iterations of a run, and writes its metrics, weights and checkpoints.
 
     An interrupt stops training after the current step. A checkpoint of the last complete iteration is then written,
-    unless it would lack the replay buffer and the checkpoint on disk has one.
+    unless it would lack the replay buffer and there is a checkpoint on disk already.
 
     Args:
         trainer: The trainer.
@@ -170,7 +170,7 @@ def _write_weights(records: Records, parameters: Any, done: int) -> None:
 
 
 def _is_worth_saving(state: Any, done: int, checkpointed: int) -> bool:
-    """Returns whether a state is a better checkpoint than the one on disk, which has its replay buffer."""
+    """Returns whether to save a new state. Without its replay buffer, it is saved only if there is no checkpoint."""
     return done != checkpointed and (state.replay is not None or not checkpointed)
 
 

@@ -10,7 +10,10 @@ TRAINING, EVALUATION = range(2)  # phases, whose environments on the host have d
 
 
 class Keys(NamedTuple):
-    """The keys of one seed, split once. Each use folds in the number of its step, update or iteration."""
+    """The keys of one seed, split once. `network` and `resets` are used once, to initialise a seed.
+
+    Each use of the others folds in the number of its step, update or iteration.
+    """
 
     network: Key[Array, ""]
     resets: Key[Array, ""]

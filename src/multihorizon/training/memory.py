@@ -21,7 +21,10 @@ def needed_bytes(trainer: Trainer) -> tuple[int, int]:
 
 
 def available_bytes() -> float:
-    """Returns the free memory of the device, or of the machine or container if the device is the CPU."""
+    """Returns the free memory of the device, or of the machine or container if the device is the CPU.
+
+    Without /proc/meminfo, it returns the total memory of the machine.
+    """
     stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))

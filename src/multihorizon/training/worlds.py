@@ -162,7 +162,8 @@ ON_DEVICE = {
 
 
 # Environments in training and in evaluation. In training, 160 are slightly faster, but further from the paper's single
-# environment, and checkpoints are half as frequent. In evaluation, all environments have to finish their episodes.
+# environment, and checkpoints are half as frequent. In evaluation a GPU has fewer, because all have to finish their
+# episodes.
 ATARI_ENVIRONMENTS = {"gpu": (80, 40), "cpu": (8, 10)}
 
 # On a GPU, an update in bfloat16 takes 0.65 of the time of one in float32.
