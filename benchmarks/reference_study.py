@@ -2,8 +2,11 @@
 
     python benchmarks/reference_study.py --only float32 acting-8000 --out results/reference
 
+    python benchmarks/reference_study.py --draw --out results/reference
+
 Each variant has three seeds and 8 million frames, which takes about six minutes on an H200 with 16 cores. A variant
-whose run is finished is skipped.
+whose run is finished is skipped. `--draw` needs no GPU: it only draws the curves of all variants, in curves.png, with
+the range of Dopamine's seeds from results/atari/dopamine-rainbow.csv.
 """
 
 import argparse
@@ -16,10 +19,14 @@ from unittest import mock
 import in_one_line  # noqa: F401
 import jax
 import jax.numpy as jnp
+from atari_curves import read_range
+from matplotlib.figure import Figure
 
 import multihorizon as mh
 from multihorizon.errors import InputError
 from multihorizon.files import writable_folder
+from multihorizon.reports.figure_style import BLUE, GREEN, GREY, ORANGE, RED, canvas, save, styled
+from multihorizon.runs.metrics import read_metrics
 from multihorizon.training.host_collector import Group, HostCollector
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -60,6 +67,30 @@ def acting_period(steps: int | None) -> Iterator[None]:
         yield
 
 
+COLOURS = (BLUE, ORANGE, GREEN, RED)
+
+
+@styled
+def draw(out: Path, game: str) -> Figure:
+    """Draws the mean training returns of every variant, one line for each seed."""
+    figure, (axes,) = canvas(8, 4.2, columns=1)
+    dopamine = read_range(Path(__file__).parent.parent / "results/atari/dopamine-rainbow.csv")
+    if game in dopamine:
+        axes.fill_between(*dopamine[game], color=GREY, alpha=0.35, lw=0, label="Dopamine's Rainbow, five seeds")
+    found = [name for name in VARIANTS if (out / name / "metrics.jsonl").exists()]
+    for place, name in enumerate(found):
+        rows = read_metrics(out / name)
+        frames = [row["step"] * 4 / 1e6 for row in rows]
+        colour, line = COLOURS[place % len(COLOURS)], "-" if place < len(COLOURS) else "--"
+        for seed, returns in enumerate(zip(*(row["returns"] for row in rows), strict=True)):
+            label = name.replace("-", " ") if seed == 0 else None
+            axes.plot(frames, returns, color=colour, ls=line, lw=1.5, label=label)
+    axes.set(title=f"Rainbow in {game}, three seeds each", xlabel="million frames", ylabel="mean training return")
+    axes.set_xlim(left=0.8)
+    axes.legend(fontsize=9)
+    return figure
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), help="(default: all)")
@@ -67,7 +98,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2_000_000, help="agent steps of each seed (default: 2,000,000)")
     parser.add_argument("--evaluation-steps", type=int, default=5_000, help="per million frames (default: 5,000)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs, one for each variant")
+    parser.add_argument("--draw", action="store_true", help="only draw the curves of the variants in the folder")
     options = parser.parse_args()
+    if options.draw:
+        save(draw(options.out, options.game), options.out / "curves.png")
+        return
     if jax.default_backend() != "gpu":
         raise InputError("this benchmark needs a GPU, but JAX finds none")
     writable_folder(options.out)
