@@ -4,7 +4,7 @@
 #   make test-gpu    runs the tests that need a GPU
 #   make lint        checks style, types and import layers
 #   make docs        builds the documentation into site/; warnings are errors
-#   make figures     redraws the figures of the documentation
+#   make figures     redraws the Pathworld and discount figures of the documentation
 
 PYTHON ?= python3
 VENV := .venv

@@ -3,7 +3,7 @@
     python benchmarks/donation.py --out results/float32/donation.json
 
 The program returns a donated array twice: unchanged and as a copy. It returns two other donated arrays of the same
-shape unchanged. A training program of this kind once copied the target network.
+shape unchanged. Training used to copy the target network in such a program.
 """
 
 import argparse

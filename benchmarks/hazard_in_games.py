@@ -1,4 +1,4 @@
-"""Evaluates agents that were trained without hazard under several hazard priors, exactly with respect to the hazard.
+"""Evaluates agents under several hazard priors. They were trained without hazard; its effect is computed exactly.
 
     python benchmarks/hazard_in_games.py results/hazard-minatar/minatar-breakout/any-rainbow
 
@@ -7,8 +7,9 @@ the hazard, the expected return under it is therefore the expectation of Σ d(t)
 (Section 4 of the paper). One set of episodes serves all priors, and no deaths are sampled. Writes hazard.json into the
 folder of the run: the mean of each seed under each prior.
 
-The weights of `any-rainbow` are also fitted to each prior's discount before it plays. For such an agent the share of
-states is recorded in which it would act differently for the prior with the most and with the least hazard.
+`any-rainbow` also plays with weights fitted to the discount of each prior. In those episodes, a second agent is asked
+in every state: the same network, with the weights for the prior with the least hazard (or, if those are the ones that
+play, for the prior with the most). The share of states in which the two agents disagree is recorded.
 """
 
 import argparse

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multihorizon.errors import InputError, at_least, inside, one_of, positive
-from multihorizon.files import writable_folder
+from multihorizon.files import read_json, writable_folder, write_json
 
 NO_NUMBERS: list[Any] = ["3", None, [1], True, {}, 1j, object(), np.array([1.0, 2.0])]
 
@@ -65,3 +65,13 @@ def test_non_name_is_refused() -> None:
 def test_folder_with_a_null_character_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^the folder '[^\n]*a\\x00b' cannot be created: embedded null byte$"):
         writable_folder(tmp_path / "a\x00b")
+
+
+def test_an_edited_file_is_accepted_without_its_checksum_line(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "config.json", {"batch": 32, "steps": 5}, checked=True)
+    edited = path.read_text().replace("32", "16")
+    path.write_text(edited)
+    with pytest.raises(InputError, match='checksum mismatch; restore it, or remove its line "checksum"'):
+        read_json(path)
+    path.write_text("\n".join(line for line in edited.splitlines() if '"checksum"' not in line))
+    assert read_json(path) == {"batch": 16, "steps": 5}

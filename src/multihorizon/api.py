@@ -41,8 +41,7 @@ def watch(
 
     Args:
         policy: A trained policy.
-        env: The environment, as for `multihorizon.train`; by default the one that the policy was trained in, if it
-            has a name.
+        env: The environment, as for `multihorizon.train`; by default the one that the policy was trained in.
         out: An .mp4 or .gif file. An .mp4 needs `pip install imageio-ffmpeg`.
         seed: The seed of the episode.
         max_steps: The largest number of steps to show.
@@ -86,7 +85,7 @@ def report(
 
     Args:
         folder: A folder of runs, such as a sweep's; without one, the report covers the paper's table of sixty games.
-        out: The report's folder; `FOLDER/report` by default.
+        out: The report's folder; by default `FOLDER/report`, or `reproduced/paper` for the paper's table.
         dopamine: A file or folder of Dopamine's published curves, to draw beside the runs.
         warn: Receives warnings about runs that were left out; printed to stderr by default.
 

@@ -124,7 +124,7 @@ def json_checksum(content: Any) -> str:
 def write_json(path: Path, content: Any, checked: bool = False) -> Path:
     """Writes a value as JSON, atomically. `checked` adds a checksum to an object, which `read_json` verifies."""
     if checked:
-        content = content | {CHECKSUM: json_checksum(content)}
+        content = {CHECKSUM: json_checksum(content)} | content  # first, so that its line can be removed
     with atomically(path) as file:
         file.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     return path

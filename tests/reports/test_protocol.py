@@ -1,4 +1,4 @@
-"""Runs may be compared if only their agents, networks and seeds differ."""
+"""Runs may be compared if their protocols are the same. Agents, networks, seeds and run lengths may differ."""
 
 from pathlib import Path
 

@@ -24,8 +24,8 @@ from multihorizon.training.trainer import Progress
 def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> None:
     """In 720 steps read back from replay, each frame follows the previous one of its episode and environment.
 
-    Episodes end as they did in the environment. After 360 steps, in one iteration or more, the longest episode has had
-    time to end, so open episodes are truncated and new ones begin.
+    Episodes end as they did in the environment. After 360 steps, which are one iteration or two, open episodes are
+    truncated and new ones begin, because even the longest episode has had time to end.
     """
     make = Scripted if iterations == 1 else Long
     most = {"most_steps": 360 // environments}

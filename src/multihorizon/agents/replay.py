@@ -18,8 +18,8 @@ from multihorizon.envs.timing import Timing, TimingFields
 from multihorizon.errors import InputError
 from multihorizon.kernels import fused_replay
 
-# How a row's step ended its episode, if at all. INTERRUPTED: training stopped in the middle of the episode. A FINAL row
-# is not a step: it holds the last frame of an episode that was truncated or interrupted.
+# How a row's step ended its episode, if at all. INTERRUPTED: the collector cut the episode off at the end of an
+# iteration. A FINAL row is not a step: it holds the last frame of an episode that was truncated or interrupted.
 CONTINUES, TERMINATED, TRUNCATED, FINAL, INTERRUPTED = range(5)
 OLDEST = 255  # ages stop counting here; every stack is shorter
 
@@ -188,8 +188,8 @@ def _write(
         timing=jax.tree.map(write, replay.timing, rows.timing),
     )
     # Neither this row nor the next ones can be sampled: this row's return is not known yet, and the next rows lose
-    # frames of their stacks. Just before the buffer becomes full for the first time, the next rows are the first ones,
-    # whose stacks are complete; they are excluded too.
+    # frames of their stacks. Just before the buffer becomes full for the first time, the next rows are those at its
+    # start. Their stacks are complete, but they are excluded too.
     lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k m]
     ready = (row - shape.n_steps) % shape.rows
     is_step = replay.ends[ready * shape.streams + streams] != FINAL

@@ -91,7 +91,7 @@ def reweight(
 
     Raises:
         InputError: If the discount rises or is not positive at 0; or if the largest error exceeds `tolerance` ·
-            d(0). The message then says how many heads, or which largest γ, would suffice.
+            d(0). The message then says how many heads, or which largest γ, would suffice, or that none would.
     """
     wanted = as_discount(discount, "a change of discount")
     values = sampled(wanted, at_least("t_max", t_max, 1))

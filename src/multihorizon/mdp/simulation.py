@@ -47,7 +47,7 @@ def simulate(
     episodes = at_least("the number of episodes", episodes, 2)
     returns = np.zeros(episodes)
     alive = np.arange(episodes)
-    survive = np.exp(-mdp.hazard.sample(rng, episodes))  # the probability of surviving a step, P_λ = e^{-λ} P
+    survive = np.exp(-mdp.hazard.sample(rng, episodes))  # e^{-λ}, the probability of surviving a unit of time
     states, actions = np.full(episodes, state), np.full(episodes, action)
     elapsed = np.zeros(episodes)
     for _ in range(MOST_STEPS):

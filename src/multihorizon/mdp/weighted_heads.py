@@ -11,7 +11,9 @@ from multihorizon.errors import InputError
 from multihorizon.mdp.model import HazardousMDP
 from multihorizon.mdp.values import optimal_control, solve
 
-NEGLIGIBLE = 1e-14  # a plan is constant once the other heads' share of the weights, or γ^t e^{-λt}, is this small
+# A plan stops changing at the time t at which γ^t e^{-λt} of the largest γ is this small, or at which the weights of
+# the other heads add up to this share of the largest γ's weight.
+NEGLIGIBLE = 1e-14
 MOST_STEPS = 100_000
 BETTER = 1e-10  # an action is preferred if it is better by this share of the largest value
 

@@ -64,7 +64,8 @@ class TensorBoard:
         if self._writer is None:
             (self._folder / EVENTS).mkdir(exist_ok=True)
             self._writer = EventsWriter(str(self._folder / EVENTS / "events"))
-            start = SessionLog(status=SessionLog.START)  # TensorBoard discards older events from this step on
+            # This makes TensorBoard discard what was written earlier for this and later steps.
+            start = SessionLog(status=SessionLog.START)
             self._writer.write_event(Event(step=step, wall_time=now, session_log=start))
         for name, value in values.items():
             self._writer.write_event(Event(step=step, wall_time=now, summary=scalar(name, value)))

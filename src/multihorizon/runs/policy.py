@@ -142,7 +142,7 @@ class Policy:
 
         Raises:
             InputError: The heads cannot express the discount within the tolerance. The message says how many heads, or
-                which largest γ, would be enough.
+                which largest γ, would be enough, if any would.
         """
         found = reweight(self.agent.horizons, discount, t_max=t_max, method=method, tolerance=tolerance)
         agent = self.agent.with_settings(horizons=found.horizons, acting=Acting.WEIGHTED)

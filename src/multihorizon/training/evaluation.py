@@ -54,7 +54,7 @@ class Evaluation(NamedTuple):
         Args:
             rewards: The rewards of the step.
             over: Whether the step ended the episode.
-            played: The number of steps played before, in all active environments together.
+            played: The number of steps played before, in all environments together.
             steps: New episodes start until this many steps have been played.
             most_steps: The length at which an episode is cut off and counts with its return so far.
 

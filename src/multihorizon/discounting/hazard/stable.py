@@ -21,7 +21,7 @@ from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, 
 from multihorizon.errors import InputError, positive
 
 LEAST, MOST = 0.01, 0.99  # the range of s in which the quadrature needs a practical number of nodes
-LOW, HIGH = -38.0, 70.0  # range of logit u; it resolves the smaller tail down to e^{-70}
+LOW, HIGH = -38.0, 70.0  # range of logit u; it resolves 1 - G(y) down to e^{-70}
 STEP = 0.25  # step of the trapezoidal rule, in units of the width over which the integrand changes
 CHUNK = 2_000_000  # entries of the [y, nodes] table that are in memory at once
 HALVINGS = 64  # bisections of the range of ln λ, to find a quantile
