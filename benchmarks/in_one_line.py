@@ -1,4 +1,4 @@
-"""Prints errors about wrong arguments and missing packages as one line. Benchmarks import this module first."""
+"""Prints errors about wrong arguments and missing packages as one line, once a benchmark has imported this module."""
 
 import sys
 from pathlib import Path

@@ -50,6 +50,12 @@ def test_non_number_is_refused(value: Any) -> None:
         inside("gamma", value, 0, 1)
 
 
+def test_an_array_is_shown_in_one_line() -> None:
+    with pytest.raises(InputError) as problem:
+        at_least("x", np.eye(2), 1)  # type: ignore[arg-type]
+    assert "\n" not in str(problem.value)
+
+
 def test_numpy_numbers_are_accepted() -> None:
     assert at_least("steps", np.int64(3), 1) == 3
     assert positive("k", np.float32(0.5)) == 0.5

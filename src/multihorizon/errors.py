@@ -67,11 +67,12 @@ def _is_number(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Formats a value for an error message: numbers as numbers, anything else as its repr, shortened to one line."""
+    """Formats a value for an error message: numbers as numbers, anything else as its repr, in one line of 80 characters."""
     if not _is_number(value):
         text = (
             repr(value) if not isinstance(value, int) or isinstance(value, bool) else "a number too large for a float"
         )
+        text = " ".join(text.split())
         return text if len(text) <= 80 else f"{text[:77]}..."
     number = float(value)  # type: ignore[arg-type]
     return f"{int(number):,}" if 1e6 <= abs(number) < 1e15 and number == int(number) else f"{number:g}"

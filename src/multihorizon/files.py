@@ -17,7 +17,7 @@ CHECKSUM = "checksum"
 
 @contextmanager
 def atomically(path: Path) -> Iterator[Path]:
-    """Writes a file atomically: if the process is killed while writing, `path` is unchanged.
+    """Writes a file atomically: if the process is killed or the power is cut while writing, `path` is unchanged.
 
     A killed process leaves its unfinished file, which the next write to the same path removes.
 
@@ -32,6 +32,8 @@ def atomically(path: Path) -> Iterator[Path]:
     unfinished = path.with_name(f".{path.stem}{UNFINISHED}{os.getpid()}{path.suffix}")
     try:
         yield unfinished
+        with unfinished.open("rb+") as file:
+            os.fsync(file.fileno())  # otherwise a power cut could leave an empty file under the new name
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)

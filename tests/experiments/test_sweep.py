@@ -154,7 +154,7 @@ def test_speed_excludes_warm_up_and_compilation() -> None:
     speed = Speed()
     pieces = [(100, None, 22.0), (200, None, 75_799.0), (300, 1.0, 26.0), (400, 1.0, 200.0), (500, 1.0, 300.0)]
     told = [speed.after(Progress(step, [], loss, 0.0, rate)) for step, loss, rate in pieces]
-    assert told == [None, None, None, 200.0, pytest.approx(240.0)]  # 200 steps in 1/2 + 1/3 of 100 seconds
+    assert told == [None, None, None, 200.0, pytest.approx(240.0)]  # 200 steps in 1/2 + 1/3 of a second
     assert speed.after(Progress(500, [], None, 0.0, 7.0)) == told[-1]
 
 

@@ -84,7 +84,7 @@ def test_naive_agent_procrastinates_forever() -> None:
 def test_cycling_best_responses_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multihorizon.mdp.consistency.MOST_POLICIES", 1)
     monkeypatch.setattr("multihorizon.mdp.consistency.BEST_RESPONSES", 20)
-    with pytest.raises(InputError, match="best responses from 3 starts, 20 each, found none"):
+    with pytest.raises(InputError, match="best responses from 3 starts, twice 20 each, found none"):
         sophisticated(chore(0.8), quasi(0.5, 0.99))
 
 

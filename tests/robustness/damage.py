@@ -115,7 +115,7 @@ def _change_lines(path: Path, rng: random.Random) -> None:
 
 
 def _change_value(path: Path, rng: random.Random) -> str:
-    """Replaces one value of a JSON file. In half of the cases it removes the checksum, as a user's edit would."""
+    """Replaces one value of a JSON file. In half of the cases it removes the checksum, as users who edit it must."""
     lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
     which = rng.randrange(len(lines))
     try:

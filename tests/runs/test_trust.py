@@ -1,4 +1,4 @@
-"""An untrusted run folder cannot run code, exhaust memory or change files outside it."""
+"""An untrusted run folder cannot run code or change files outside it."""
 
 import json
 import os

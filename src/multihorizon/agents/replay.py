@@ -241,7 +241,7 @@ def _draw(
 def _search(sums: Float[Array, "#B width"], share: Float[Array, "B 1"]) -> Int[Array, " B"]:
     """Returns the first index whose running sum exceeds the fraction `share` of the total. Its priority is never 0.
 
-    If values are not finite, there may be no such index, and the last index is returned.
+    If values are not finite, there may be no such index. The result is still a valid index.
     """
     whole = sums[:, -1:]
     before = jnp.sum(sums <= jnp.minimum(share * whole, whole * fused_replay.ALMOST), axis=1)

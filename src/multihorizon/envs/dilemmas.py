@@ -1,7 +1,7 @@
 """Dilemmas: small deterministic worlds in which a plan that is best today need not be best tomorrow.
 
 Their rewards are chosen for the hyperbolic discount 1 / (1 + t), `DISCOUNT`. Under it, naive, precommitted and
-sophisticated agents behave differently in every dilemma except the control.
+sophisticated agents with one head per γ behave differently in every dilemma except the control.
 """
 
 from collections.abc import Sequence

@@ -27,7 +27,8 @@ def _row(ref: Any, *place: Any, length: int) -> Any:
 def _search(values: Float[Array, " w"], share: Float[Array, ""], length: int) -> Int[Array, ""]:
     """Returns the first index whose running sum exceeds the fraction `share` of the total.
 
-    If values are not finite, no such index may exist. The last index is then returned, so that writes stay in bounds.
+    If values are not finite, there may be no such index. The result is still less than `length`, so that writes stay in
+    bounds.
     """
     sums = jnp.cumsum(values)
     whole = jnp.max(sums)

@@ -28,7 +28,7 @@ from multihorizon.mdp.values import optimal_control
 from multihorizon.mdp.weighted_heads import Behaviour, WeightedHeads
 
 MOST_POLICIES = 20_000  # up to this number, all policies are tested for an equilibrium
-BEST_RESPONSES = 200  # otherwise, the number of best responses tried from each start
+BEST_RESPONSES = 200  # otherwise, the largest number of best responses from each start, in each of two ways
 Response = Callable[[Int[np.ndarray, " S"]], Int[np.ndarray, " S"]]
 
 
@@ -38,7 +38,7 @@ class Equilibrium(Behaviour):
 
     Attributes:
         others: Equilibria with other values, if several were found. This one has the largest mean value.
-        exhaustive: Whether `others` lists every other equilibrium in pure policies.
+        exhaustive: Whether `others` lists every other equilibrium in pure policies, apart from ties.
     """
 
     others: tuple[Behaviour, ...] = ()
@@ -226,7 +226,7 @@ def _fixed_point(heads: WeightedHeads) -> Equilibrium:
         ]
         starts.append(np.tensordot(weights, own_head_values(heads.mdp, heads.horizons), 1).argmax(axis=1))
         stable = [found for start in starts for found in _respond(response, start)]
-        tried = f"best responses from {len(starts)} starts, {BEST_RESPONSES} each, found none"
+        tried = f"best responses from {len(starts)} starts, twice {BEST_RESPONSES} each, found none"
     if not stable:
         raise InputError(
             f"no equilibrium in pure policies that do not depend on time: {tried}; give steps, the length of an "

@@ -90,7 +90,7 @@ def resampled(
 ) -> list[Float[np.ndarray, "R _"]]:
     """Draws S − `fewer` of each environment's S seeds with replacement, `replications` times.
 
-    With draws of S seeds, the variance is (S − 1)/S of the true one: with three seeds, a 95% interval covers 89%. With
+    With draws of S seeds, the variance is (S − 1)/S of the true one: with three seeds, a 95% interval covers 88%. With
     draws of S − 1, the variance is right (McCarthy & Snowden, 1985). `fewer=0` is the plain bootstrap, as in rliable.
     """
     return [scores[rng.integers(0, len(scores), (replications, max(1, len(scores) - fewer)))] for scores in strata]

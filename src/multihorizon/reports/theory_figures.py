@@ -25,7 +25,7 @@ from multihorizon.reports.figure_style import (
     styled,
 )
 
-# An agent has the same colour in all figures.
+# These agents have the same colour in the figures of all tables.
 COLOURS = {"hyperbolic": BLUE, "gamma=0.975": ORANGE, "gamma=0.95": GREEN, "gamma=0.9": RED, "gamma=0.99": PURPLE}
 TITLES = {
     "matching_prior": "The agent's prior matches the world's:\nit values every path nearly right",
