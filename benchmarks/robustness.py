@@ -51,6 +51,7 @@ class Tally:
     def add(self, case: str, problem: str | None) -> None:
         self.cases += 1
         if problem is not None:
+            case, problem = (text.encode(errors="backslashreplace").decode() for text in (case, problem))
             self.failures.append({"case": case, "problem": problem})
             print(f"{self.kind}, {case}:\n{problem}", flush=True)
         if self.cases % 50 == 0:

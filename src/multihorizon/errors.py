@@ -67,7 +67,7 @@ def _is_number(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Formats a value for an error message: numbers as numbers, anything else as its repr, in one line of 80 characters."""
+    """Formats a value for an error message: numbers as numbers, anything else as its repr, in 80 characters."""
     if not _is_number(value):
         text = (
             repr(value) if not isinstance(value, int) or isinstance(value, bool) else "a number too large for a float"

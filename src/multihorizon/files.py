@@ -71,6 +71,7 @@ def read_json(path: Path) -> dict[str, Any]:
         if path.stat().st_size > MOST_JSON_BYTES:
             raise ValueError(f"it is larger than {MOST_JSON_BYTES // 2**20} MiB")
         content = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(content, ensure_ascii=False).encode()  # fails for unpaired surrogates, which no file can store
     except RecursionError:
         raise InputError(f"{path} cannot be read: it is nested too deeply") from None
     except OSError as problem:

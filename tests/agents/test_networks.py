@@ -11,7 +11,9 @@ from multihorizon.agents.networks import (
     NATURE,
     SMALL,
     Convolution,
+    ConvTorso,
     Initial,
+    MlpTorso,
     Network,
     cast,
     make_network,
@@ -101,6 +103,10 @@ def test_convolution_method_depends_on_the_backend_and_the_switch(monkeypatch: p
 
 
 def test_invalid_input_is_rejected_with_a_message() -> None:
+    with pytest.raises(InputError, match="width of a layer must be a whole number of at least 1, got -1"):
+        MlpTorso((128, -1))
+    with pytest.raises(InputError, match="stride of a convolution must be a whole number of at least 1, got 0"):
+        ConvTorso(((16, 3, 0),), 128)
     with pytest.raises(ValueError, match=r"takes images .* not \[4\]"):
         make_network(KEY, SMALL, (4,), (1, 2))
     with pytest.raises(ValueError, match="must return a vector of features"):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from multihorizon.agents import replay
-from multihorizon.kernels import fused_convolution, fused_replay
+from multihorizon.kernels import convolution, fused_convolution, fused_replay
+from multihorizon.kernels.convolution import Convolve
 from multihorizon.kernels.fused_convolution import convolve_and_rectify, fits, plain
 
 LAYERS = [(20, 4, 8, 4, 32), (9, 32, 4, 2, 64), (7, 64, 3, 1, 64)]  # side, inputs, size, stride, outputs
@@ -38,7 +39,7 @@ def with_gradients(convolve: Any, images: Any, weights: Any, biases: Any, cotang
 def test_fused_convolution_and_gradients_match_the_plain_twin(
     side: int, inputs: int, size: int, stride: int, outputs: int
 ) -> None:
-    assert fits((size, size, inputs, outputs))
+    assert fits((size, size, inputs, outputs), stride)
     given = layer(side, inputs, size, stride, outputs)
     fused = jax.jit(partial(with_gradients, lambda x, w, b: convolve_and_rectify(x, w, b, stride)))(*given)
     expected = with_gradients(lambda x, w, b: jax.nn.relu(plain(x, w, stride) + b), *given)
@@ -47,9 +48,21 @@ def test_fused_convolution_and_gradients_match_the_plain_twin(
 
 
 def test_supported_sizes() -> None:
-    assert not fits((3, 3, 4, 16))  # MinAtar's
-    assert not fits((8, 8, 3, 32))
-    assert not fits((8, 8, 4, 48))
+    assert not fits((3, 3, 4, 16), 1)  # MinAtar's
+    assert not fits((8, 8, 3, 32), 4)
+    assert not fits((8, 8, 4, 48), 4)
+    assert not fits((4, 4, 16, 32), 3)
+
+
+@pytest.mark.parametrize("how", [Convolve.PRODUCTS, Convolve.FUSED])
+@pytest.mark.parametrize(("size", "stride"), [(4, 3), (3, 2), (2, 3), (5, 1)])
+def test_any_size_and_stride_match_the_plain_twin(size: int, stride: int, how: Convolve) -> None:
+    """Sizes that the kernels do not support, such as no multiple of the stride, are computed otherwise."""
+    given = layer(9, 16, size, stride, 32)
+    found = with_gradients(lambda x, w, b: convolution.convolve_and_rectify(x, w, b, stride, how), *given)
+    expected = with_gradients(lambda x, w, b: jax.nn.relu(plain(x, w, stride) + b), *given)
+    for ours, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-4)
 
 
 def lowered(function: Any, *given: Any) -> str:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, at_least
 from multihorizon.kernels import fused_convolution
 from multihorizon.kernels.convolution import Convolve, convolve_and_rectify
 
@@ -71,7 +71,7 @@ def _product_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) ->
 
 
 class Convolution(eqx.Module):
-    """A convolution with SAME padding and a ReLU. Its kernel is square, and its size is a multiple of the stride."""
+    """A convolution with SAME padding and a ReLU. Its kernel is square."""
 
     weight: Float[Array, "k k I O"]
     bias: Float[Array, " O"]
@@ -94,6 +94,8 @@ class Convolution(eqx.Module):
     def __call__(self, x: Float[Array, "h w I"]) -> Float[Array, "h2 w2 O"]:
         return convolve_and_rectify(x, self.weight, self.bias, self.stride, self.convolve)
 
+
+WIDEST = 2**20  # most outputs of a layer
 
 Torso = Callable[[Key[Array, ""], tuple[int, ...]], eqx.Module]
 """Makes a module that maps one observation of the given shape to features [F]."""
@@ -172,10 +174,19 @@ class ConvTorso:
     Args:
         layers: The convolutions, each (channels, kernel size, stride).
         hidden: The width of the dense layer.
+
+    Raises:
+        InputError: If a number is not a whole number of at least 1.
     """
 
     layers: tuple[tuple[int, int, int], ...]
     hidden: int
+
+    def __post_init__(self) -> None:
+        for channels, size, stride in self.layers:
+            for name, value in (("channels", channels), ("kernel size", size), ("stride", stride)):
+                at_least(f"the {name} of a convolution", value, 1, WIDEST)
+        at_least("the width of the dense layer", self.hidden, 1, WIDEST)
 
     def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
         if len(shape) != 3:
@@ -197,9 +208,16 @@ class MlpTorso:
 
     Args:
         widths: The width of each layer.
+
+    Raises:
+        InputError: If a width is not a whole number of at least 1.
     """
 
     widths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for width in self.widths:
+            at_least("the width of a layer", width, 1, WIDEST)
 
     def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
         sizes = (int(np.prod(shape)), *self.widths)
@@ -307,7 +325,9 @@ def _scaled(layer: Any, fan_in: int, fan_out: int) -> Any:
 def fuses_convolutions(network: Network) -> bool:
     """Returns whether any convolution of a network fits the fused kernel."""
     layers = jax.tree.leaves(network, is_leaf=lambda node: isinstance(node, Convolution))
-    return any(isinstance(layer, Convolution) and fused_convolution.fits(layer.weight.shape) for layer in layers)
+    return any(
+        isinstance(layer, Convolution) and fused_convolution.fits(layer.weight.shape, layer.stride) for layer in layers
+    )
 
 
 def cast(network: Any, dtype: Any) -> Any:

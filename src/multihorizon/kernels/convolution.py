@@ -34,10 +34,10 @@ def convolve_for(in_loop: bool) -> Convolve:
 def convolve_and_rectify(
     x: Float[Array, "h w I"], weight: Float[Array, "k k I O"], bias: Float[Array, " O"], stride: int, how: Convolve
 ) -> Float[Array, "h2 w2 O"]:
-    """Returns ReLU(x * weight + bias). The size of the kernel must be a multiple of its stride."""
+    """Returns ReLU(x * weight + bias)."""
     if how is Convolve.PLAIN:
         return jax.nn.relu(fused_convolution.plain(x, weight, stride) + bias)
-    if how is Convolve.FUSED and fused_convolution.fits(weight.shape):
+    if how is Convolve.FUSED and fused_convolution.fits(weight.shape, stride):
         return fused_convolution.convolve_and_rectify(x, weight, bias, stride)
     return jax.nn.relu(_products(x, weight, stride) + bias)
 

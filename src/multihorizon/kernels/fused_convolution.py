@@ -22,11 +22,15 @@ LEAST = 16  # smallest number of rows or columns in a matrix product
 PLACES = 32  # output positions that one program of the grid computes
 
 
-def fits(weight_shape: tuple[int, ...]) -> bool:
-    """Returns whether the sizes suit the kernels: matrix products need powers of two that are not too small."""
+def fits(weight_shape: tuple[int, ...], stride: int) -> bool:
+    """Returns whether the sizes suit the kernels.
+
+    Matrix products need powers of two that are not too small, and the gradient of the image a size that is a multiple
+    of the stride.
+    """
     size, _, inputs, outputs = weight_shape
     powers = all(n & (n - 1) == 0 for n in (inputs, outputs))
-    return powers and (size * size * inputs) % TAPS == 0 and outputs >= LEAST
+    return powers and (size * size * inputs) % TAPS == 0 and outputs >= LEAST and size % stride == 0
 
 
 @dataclass(frozen=True)

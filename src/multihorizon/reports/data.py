@@ -193,7 +193,8 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
     configuration = read_json(place / CONFIGURATION)
     try:
         name, environment = str(configuration["agent"]["name"]), replace_controls(str(configuration["environment"]))
-        num_seeds, iterations = int(configuration["seeds"]), int(configuration["schedule"]["iterations"])
+        num_seeds, iterations = _count(configuration, "seeds", 1), _count(configuration["schedule"], "iterations", 1)
+        _count({"seed": 0} | configuration, "seed", 0)
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{place / CONFIGURATION} is not the configuration of a run: {_describe(problem)}") from None
     lines = read_metrics(place, warn, num_seeds)
@@ -209,6 +210,14 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
         acting_discount=_parse_acting_discount(lines[-1]) if lines else None,
         configuration=configuration,
     )
+
+
+def _count(holder: dict[str, Any], name: str, least: int) -> int:
+    """Returns a whole number of a configuration."""
+    value = holder[name]
+    if type(value) is not int or not least <= value < 2**31:
+        raise ValueError(f"{name} must be a whole number of at least {least}")
+    return value
 
 
 def _parse_scores(line: Line, num_seeds: int) -> list[float]:

@@ -153,8 +153,16 @@ def _fits(value: Any, hint: Any) -> bool:
     if hint in (int, float):
         allowed = int if hint is int else (int, float)
         return isinstance(value, allowed) and not isinstance(value, bool)
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and _items_fit(value, get_args(hint))
     kind = get_origin(hint) or hint
     return not isinstance(kind, type) or isinstance(value, kind)
+
+
+def _items_fit(values: tuple[Any, ...], hints: tuple[Any, ...]) -> bool:
+    if hints[1:] == (...,):
+        return all(_fits(value, hints[0]) for value in values)
+    return len(values) == len(hints) and all(map(_fits, values, hints))
 
 
 def read_configuration(folder: Path) -> Configuration:
