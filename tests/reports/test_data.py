@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from made_up_runs import hyperbolic, write_run, write_sweep
 
+from multihorizon.errors import InputError
 from multihorizon.reports.data import RunCollection, pair_by_name, read_runs
 from multihorizon.reports.scores import score_runs
 
@@ -81,3 +82,22 @@ def test_folder_with_a_directory_as_configuration_is_not_a_run(tmp_path: Path) -
     (folder / "config.json").unlink()
     (folder / "config.json").mkdir()
     assert [run.folder for run in read(tmp_path).runs] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["seed", "seeds", "environment", "schedule", "schedule.iterations", "agent.name"])
+@pytest.mark.parametrize("value", [None, True, -1, 2**64, 1e308, [], {}, [[]], {"type": "Adam"}])
+def test_a_value_of_another_type_is_an_input_error(name: str, value: object, tmp_path: Path) -> None:
+    path = write_run(tmp_path / "one", "rainbow", "atari/Pong", [[1, 2], [2, 3]]) / "config.json"
+    content = json.loads(path.read_text())
+    *outer, last = name.split(".")
+    (content[outer[0]] if outer else content)[last] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="is not the configuration of a run"):
+        read(tmp_path)
+
+
+def test_a_text_that_no_file_can_store_is_an_input_error(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "one", "rainbow", "atari/Pong", [[1, 2], [2, 3]]) / "config.json"
+    path.write_text(path.read_text().replace("rainbow", "\\ud800"))
+    with pytest.raises(InputError, match=r"cannot be read: .* surrogates not allowed"):
+        read(tmp_path)

@@ -192,7 +192,8 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
         return RunHistory("", replace_controls(environment), shown, np.empty(0), np.empty((num_seeds, 0)))
     configuration = read_json(place / CONFIGURATION)
     try:
-        name, environment = str(configuration["agent"]["name"]), replace_controls(str(configuration["environment"]))
+        name = _text(configuration["agent"], "name")
+        environment = replace_controls(_text(configuration, "environment"))
         num_seeds, iterations = _count(configuration, "seeds", 1), _count(configuration["schedule"], "iterations", 1)
         _count({"seed": 0} | configuration, "seed", 0)
     except (KeyError, TypeError, ValueError) as problem:
@@ -210,6 +211,14 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
         acting_discount=_parse_acting_discount(lines[-1]) if lines else None,
         configuration=configuration,
     )
+
+
+def _text(holder: dict[str, Any], name: str) -> str:
+    """Returns a text of a configuration."""
+    value = holder[name]
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a text")
+    return value
 
 
 def _count(holder: dict[str, Any], name: str, least: int) -> int:
