@@ -145,3 +145,12 @@ def test_invalid_discounts_are_rejected(wanted: object, words: str) -> None:
 def test_invalid_input_is_rejected_with_a_message(make: Callable[[], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_a_refusal_is_an_input_error_even_if_a_solver_gives_up() -> None:
+    """HiGHS gives up on some programs with nearly equal columns; another of its methods then solves them."""
+    with pytest.raises(InputError, match=r"largest error over t = 0..100 is 0\.0981"):
+        reweight(Horizons(np.array([0.99]), np.ones(1)), discount.hyperbolic(0.01), t_max=100)
+    gammas = 1 - 1 / np.geomspace(1, 1000, 50)
+    horizons = Horizons(gammas, np.ones(50) / 50)
+    assert reweight(horizons, discount.rachlin(0.05, 0.8), t_max=300, method=FitMethod.SIGNED_MINIMAX).max_error < 1e-6

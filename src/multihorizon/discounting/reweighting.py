@@ -25,6 +25,14 @@ DENSE = 150  # discount factors that represent any number of heads
 MOST_SUGGESTED = 12  # heads
 LONGEST_SUGGESTED = 1e6  # effective horizon, in steps
 PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# Tried in turn: each solver gives up on some programs with nearly equal columns.
+SOLVERS: tuple[tuple[str, dict[str, float]], ...] = (
+    ("highs", PRECISE),
+    ("highs-ipm", PRECISE),
+    ("highs-ds", PRECISE),
+    ("highs-ipm", {}),
+    ("highs-ds", {}),
+)
 
 
 class FitMethod(Enum):
@@ -137,9 +145,12 @@ def minimax_weights(
         rows = np.vstack([rows, np.append(np.ones(2 * count), 0.0)])
         bounds = np.append(bounds, MOST_SIGNED)
     objective = np.append(np.zeros(columns.shape[1]), 1.0)
-    solved = linprog(objective, A_ub=rows, b_ub=bounds, method="highs", options=PRECISE)
-    if solved.x is None:
-        raise RuntimeError(f"the linear program of the weights failed: {solved.message}")
+    for method, options in SOLVERS:
+        solved = linprog(objective, A_ub=rows, b_ub=bounds, method=method, options=options)
+        if solved.x is not None:
+            break
+    else:
+        raise InputError(f"the weights could not be computed ({solved.message}); use fewer heads or another t_max")
     weights = np.maximum(solved.x[:-1], 0.0)
     return weights[:count] - weights[count:] if signed else weights
 
