@@ -213,7 +213,7 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
     )
 
 
-def _text(holder: dict[str, Any], name: str) -> str:
+def _text(holder: Any, name: str) -> str:
     """Returns a text of a configuration."""
     value = holder[name]
     if not isinstance(value, str):
@@ -221,7 +221,7 @@ def _text(holder: dict[str, Any], name: str) -> str:
     return value
 
 
-def _count(holder: dict[str, Any], name: str, least: int) -> int:
+def _count(holder: Any, name: str, least: int) -> int:
     """Returns a whole number of a configuration."""
     value = holder[name]
     if type(value) is not int or not least <= value < 2**31:
