@@ -91,7 +91,22 @@ def test_signed_rewards_and_batches() -> None:
     np.testing.assert_allclose(timeline.rewards[0], -timeline.rewards[1], atol=1e-12)
     assert timeline.rewards[2][timeline.ends <= 6].sum() > 0.7
     assert timeline.rewards[2][timeline.starts >= 15].sum() < -1.5
-    assert mh.decode_rewards(rows[1], GAMMAS, 300).rewards.max() == 0.0  # no non-negative rewards explain these values
+    # No rewards of at least 0 explain negative values.
+    refused = mh.decode_rewards(rows[1], GAMMAS, 300, signed=False)
+    assert refused.rewards.max() == 0.0
+    assert refused.max_errors == pytest.approx(np.abs(rows[1]).max())
+
+
+def test_rewards_may_be_negative_by_default_if_a_value_is() -> None:
+    for row in (values_of({8: -1.0}), values_of({2: 1.0, 50: -2.0})):
+        found, signed = mh.decode_rewards(row, GAMMAS, 300), mh.decode_rewards(row, GAMMAS, 300, signed=True)
+        np.testing.assert_array_equal(found.rewards, signed.rewards)
+        assert found.rewards.min() < -0.1
+    slightly = values_of({8: 1.0}) - 0.01  # an error in Q, not a negative reward
+    assert mh.decode_rewards(slightly, GAMMAS, 300).rewards.min() == 0.0
+    batch = np.stack([values_of({8: 1.0}), values_of({8: -0.01})])  # the second row is small in comparison
+    assert mh.decode_rewards(batch, GAMMAS, 300).rewards.min() == 0.0
+    assert mh.decode_rewards(np.zeros(8), GAMMAS, 300).rewards.tolist() == [0.0] * len(bin_edges(300)[:-1])
 
 
 def test_the_resolution_is_coarser_with_fewer_heads_and_more_noise() -> None:

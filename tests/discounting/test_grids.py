@@ -1,5 +1,6 @@
 """All grids have one signature: a discount or a prior in, horizons out."""
 
+import inspect
 import math
 import re
 import subprocess
@@ -57,7 +58,7 @@ def test_discount_without_a_prior_needs_the_minimax_grid() -> None:
             grid(discount.from_function(halves), 2)
 
 
-def test_a_constant_weighting_is_a_riemann_sum_of_ones() -> None:
+def test_with_a_constant_weighting_both_forms_give_the_same_grid() -> None:
     """With k = 1, w(γ) = 1 everywhere, so the two integrals are the same."""
     assert hazard.Exponential(1.0).weighting([0.0, 1e-300, 0.5]) == pytest.approx([1, 1, 1], rel=1e-12)
     laplace = paper_grid(hazard.Exponential(1.0), 6, form=mh.Form.LAPLACE)
@@ -98,13 +99,46 @@ def test_weighting_at_gamma_zero_is_its_limit(prior: hazard.Prior, limit: float)
             paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE)
 
 
-@pytest.mark.parametrize("k", [3.2e-4, 4e-4, 2.9e-4])
-def test_collapsing_paper_grid_is_rejected(k: float) -> None:
-    with pytest.raises(InputError, match=r"at least 1e-09 below it; .* use gauss or minimax"):
-        paper_grid(hazard.Exponential(k), 10, gamma_max=0.9887)
-    kept = paper_grid(hazard.Exponential(5.6e-4), 10, gamma_max=0.9887)
+@pytest.mark.parametrize("form", list(mh.Form))
+@pytest.mark.parametrize(
+    ("prior", "gamma_max"),
+    [
+        (hazard.Exponential(5e-4), 0.99),
+        (hazard.Exponential(3.3e-3), 0.99),
+        (hazard.Exponential(0.1), 0.7),
+        (hazard.Gamma(1e-3, 0.5), 0.99),
+        (hazard.Uniform(0.01), 0.985),
+    ],
+    ids=str,
+)
+def test_a_grid_that_would_be_one_exponential_is_refused(prior: hazard.Prior, gamma_max: float, form: mh.Form) -> None:
+    words = r"nearly all the weight would be in the last head; .* use gauss or minimax$"
+    with pytest.raises(InputError, match=words) as problem:
+        paper_grid(prior, 10, gamma_max=gamma_max, form=form)
+    suggested = re.search(r"a gamma_max of at least (\S+),", str(problem.value))
+    assert suggested
+    kept = paper_grid(prior, 10, gamma_max=float(suggested[1]))
+    assert kept.weights[:-1].sum() > 0.04
     assert np.all(np.diff(kept.gammas) > 0)
-    assert np.all(kept.weights > 0)
+
+
+@pytest.mark.parametrize(("k", "heads", "gamma_max"), [(0.01, 10, 0.99), (0.05, 100, 0.99), (0.05, 100, 0.9)])
+def test_every_grid_just_above_the_limit_is_no_single_exponential(k: float, heads: int, gamma_max: float) -> None:
+    """The paper's settings are accepted. At the limit, the first heads have nearly 5% of the weight."""
+    assert paper_grid(hazard.Exponential(k), heads, gamma_max=gamma_max).weights[:-1].sum() > 0.1
+    limit = math.log(gamma_max) / math.log(0.05)  # γ_max^{1/k} = 0.05
+    others = paper_grid(hazard.Exponential(limit * 1.001), heads, gamma_max=gamma_max).weights[:-1].sum()
+    assert 0.04 < others < 0.051
+    with pytest.raises(InputError, match="the paper grid needs"):
+        paper_grid(hazard.Exponential(limit * 0.999), heads, gamma_max=gamma_max)
+
+
+def test_form_and_sum_must_be_members() -> None:
+    make = inspect.unwrap(paper_grid)  # without the tests' type checker, which would reject them first
+    with pytest.raises(InputError, match=r"^form must be one of Form.POWER, Form.LAPLACE, got 'laplace'$"):
+        make(hazard.Exponential(0.1), 4, form="laplace")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^sum_ must be one of Sum.LOWER, Sum.UPPER, got 'upper'$"):
+        make(hazard.Exponential(0.1), 4, sum_="upper")  # type: ignore[arg-type]
 
 
 WRONG = """

@@ -155,6 +155,28 @@ def test_quantile_inverts_the_distribution_function(prior: hazard.Prior, u: floa
     assert prior.cdf(max(rate * (1 - 1e-6) - 1e-12, 0)) <= u + 1e-6
 
 
+def test_quantiles_of_mixtures_match_bisection() -> None:
+    """Mixtures with point masses, with gaps, and with parts of very different scales."""
+    rng = np.random.default_rng(0)
+    u = np.concatenate([rng.uniform(size=100), 10 ** rng.uniform(-40, 0, size=30)])
+    for mixture in (
+        Mixture([Exponential(0.1), Dirac(0.02)], [0.4, 0.6]),
+        Mixture([Dirac(math.inf), Gamma(0.1, 2.0)], [0.3, 0.7]),
+        Mixture([Uniform(0.1), Uniform(3.0, 2.0)]),
+        Mixture([Exponential(1e-6), Dirac(0.0), Samples([0.1, 0.2, 5.0]), Exponential(1e6)]),
+        Mixture([Uniform(1e-9), Gamma(1e6, 0.2)]),
+    ):
+        low, high = np.full(u.shape, 1e-308), np.full(u.shape, 1e308)
+        for _ in range(80):
+            middle = np.sqrt(low) * np.sqrt(high)
+            enough = mixture.cdf(middle) >= u
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        found = np.asarray(mixture.quantile(u))
+        expected = np.where(mixture.cdf(0.0) >= u, 0.0, np.where(high == 1e308, np.inf, high))
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+        assert np.all(np.asarray(mixture.cdf(found)) >= u * (1 - 1e-13))
+
+
 @given(rates, times)
 def test_table_1(k: float, t: float) -> None:
     assert Dirac(k).survival(t) == pytest.approx(math.exp(-k * t))

@@ -1,6 +1,8 @@
 """Compares new weights for given γ's with the grids' own weights, a numerical search and random other weights."""
 
+import inspect
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -113,9 +115,50 @@ def test_error_suggests_a_sufficient_number_of_heads() -> None:
         reweight(two, discount.hyperbolic(0.1), t_max=200, tolerance=0.04)
 
 
-def test_error_says_when_no_heads_suffice() -> None:
-    with pytest.raises(InputError, match=r"reach an error below 0.4\d+, .*not a mixture.*SIGNED_MINIMAX reaches"):
-        reweight(HEADS, discount.deadline(50), t_max=200)
+def test_a_refused_deadline_says_what_accepts_it() -> None:
+    """The message names a tolerance for this fit, and another method with its own tolerance and error."""
+    wanted = discount.deadline(50)
+    with pytest.raises(InputError, match=r"reach an error below 0.4\d+, .*not a mixture") as problem:
+        reweight(HEADS, wanted, t_max=200)
+    words = str(problem.value)
+    other = re.search(
+        r"method=FitMethod.SIGNED_LEAST_SQUARES, tolerance=(\S+) is accepted, .* error of (\S+) at", words
+    )
+    same = re.search(r"; tolerance=(\S+) accepts this fit$", words)
+    assert other
+    assert same
+    signed = reweight(
+        HEADS, wanted, t_max=200, method=FitMethod.SIGNED_LEAST_SQUARES, tolerance=float(other[1])
+    ).max_error
+    assert f"{signed:.3g}" == other[2]
+    assert reweight(HEADS, wanted, t_max=200, tolerance=float(same[1])).max_error <= float(same[1])
+
+
+def test_a_smooth_discount_that_is_no_mixture_is_expressed_with_signed_weights() -> None:
+    wanted = discount.from_function(lambda t: math.exp(-((t / 40) ** 1.3)))
+    with pytest.raises(InputError, match=r"method=FitMethod.SIGNED_MINIMAX reaches 0.0\d+ with these heads"):
+        reweight(HEADS, wanted, t_max=200, tolerance=0.03)
+    assert reweight(HEADS, wanted, t_max=200, tolerance=0.03, method=FitMethod.SIGNED_MINIMAX).max_error < 0.03
+
+
+def test_signed_least_squares_follows_a_deadline_more_closely() -> None:
+    """Compared with non-negative weights, the sum over all rewards until any step is wrong by much less."""
+    wanted, t = discount.deadline(30), np.arange(201)
+    heads = Horizons(np.array([0.05, 0.35, 0.68, 0.88, 0.957, 0.983, 0.994, 0.998]), np.ones(8))
+    wrong = {}
+    for method in FitMethod:
+        found = reweight(heads, wanted, t_max=200, method=method, tolerance=1.0).horizons
+        wrong[method] = np.abs(np.cumsum(found.discount(t) - wanted(t))).max() / 31
+    assert wrong[FitMethod.SIGNED_LEAST_SQUARES] < 0.7 * min(wrong[FitMethod.MINIMAX], wrong[FitMethod.LEAST_SQUARES])
+    assert wrong[FitMethod.SIGNED_LEAST_SQUARES] < 0.7 * wrong[FitMethod.SIGNED_MINIMAX]
+
+
+@pytest.mark.parametrize("method", ["least_squares", "LEAST_SQUARES", None, 1])
+def test_method_must_be_a_member(method: object) -> None:
+    allowed = "FitMethod.MINIMAX, FitMethod.LEAST_SQUARES, FitMethod.SIGNED_MINIMAX, FitMethod.SIGNED_LEAST_SQUARES"
+    with pytest.raises(InputError, match=f"^method must be one of {allowed}, got "):
+        # Without the tests' type checker, which would reject it first.
+        inspect.unwrap(reweight)(HEADS, discount.hyperbolic(0.1), method=method)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -147,8 +190,7 @@ def test_invalid_input_is_rejected_with_a_message(make: Callable[[], object], wo
         make()
 
 
-def test_a_refusal_is_an_input_error_even_if_a_solver_gives_up() -> None:
-    """HiGHS gives up on some programs with nearly equal columns; another of its methods then solves them."""
+def test_one_head_that_made_a_solver_fail_is_refused_with_its_error() -> None:
     with pytest.raises(InputError, match=r"largest error over t = 0..100 is 0\.0981"):
         reweight(Horizons(np.array([0.99]), np.ones(1)), discount.hyperbolic(0.01), t_max=100)
     gammas = 1 - 1 / np.geomspace(1, 1000, 50)

@@ -15,13 +15,15 @@ from scipy.optimize import nnls
 
 from multihorizon.discounting.discount import Discount
 from multihorizon.discounting.horizons import discount_factors
-from multihorizon.errors import InputError, at_least, positive
+from multihorizon.discounting.sources import check_discount
+from multihorizon.errors import InputError, at_least, numbers, positive, true_or_false
 
 MOST_BINS = 40
 PER_DECADE = 8  # bins for each factor of ten in time
 LONGEST = 3.0  # default length of a timeline, in effective horizons
 FURTHEST = 1_000_000  # largest number of steps in a timeline
 CENTRAL = (0.1, 0.9)  # quantiles of a squared averaging kernel that bound the resolution
+NEGATIVE = 0.05  # by default rewards may be negative if a Q-value lies below minus this share of the largest |Q|
 UNSEEN = 1e-20  # share of the largest squared response; bins that respond less are not resolved
 
 
@@ -33,9 +35,9 @@ class RewardTimeline:
         starts: The first step of each bin [bins].
         ends: The step after the last step of each bin [bins].
         rewards: The expected reward in each bin, summed over its steps [*B bins].
-        earliest: The first time of each bin's resolution [bins]: the range of times, from `earliest` to `latest`, to
-            which the bin's estimate mostly responds. It contains the central 80% of its squared averaging kernel.
-        latest: The last time of that range [bins].
+        earliest: The first time of each bin's resolution [bins]. The resolution is the range of times to which the
+            bin's estimate mostly responds; it contains the central 80% of the bin's squared averaging kernel.
+        latest: The last time of each bin's resolution [bins].
         max_errors: The largest difference between the given Q-values and those of the timeline [*B].
     """
 
@@ -57,6 +59,7 @@ class RewardTimeline:
         Returns:
             The values [*B].
         """
+        check_discount(discount)
         return np.asarray(self.rewards @ _binned(np.asarray(discount(np.arange(self.ends[-1]))), self.starts))
 
     def __str__(self) -> str:
@@ -73,7 +76,7 @@ def decode_rewards(
     t_max: int | None = None,
     *,
     noise: float = 0.03,
-    signed: bool = False,
+    signed: bool | None = None,
 ) -> RewardTimeline:
     """Estimates the expected rewards over future time from the Q-values of several horizons.
 
@@ -88,16 +91,20 @@ def decode_rewards(
         gammas: The discount factors of the heads [H], three or more different ones.
         t_max: The last step of the timeline; by default three times the longest effective horizon 1 / (1 - γ).
         noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
-        signed: Whether rewards may be negative.
+        signed: Whether rewards may be negative. By default they may if a Q-value lies below -0.05 times the largest
+            |Q|, which rewards of at least 0 cannot explain. With False, such Q-values give rewards near 0 and large
+            `max_errors`.
 
     Returns:
-        Rewards in bins of time, eight per decade, with their resolution.
+        Rewards in bins of time and their resolution. There are about eight bins per decade, and at most 40.
 
     Raises:
         InputError: The shapes do not match, a value is not finite, or there are fewer than three different γ's.
     """
     factors = discount_factors(gammas)
-    values = np.asarray(q_values, float)
+    values = numbers("q_values", q_values)
+    if signed is not None:
+        true_or_false("signed", signed)
     if len(np.unique(factors)) < 3:
         raise InputError(f"decoding rewards needs three or more different discount factors, got {factors.tolist()}")
     if values.ndim == 0 or values.shape[-1] != len(factors):
@@ -112,6 +119,8 @@ def decode_rewards(
     regularised = np.vstack([terms, penalty * np.eye(len(starts))])
     inverse = np.linalg.pinv(regularised)[:, : len(factors)]  # [bins H]; maps Q-values to signed rewards
     flat = values.reshape(-1, len(factors))
+    if signed is None:
+        signed = bool(np.any(values < -NEGATIVE * np.abs(values).max(initial=0.0)))
     if signed:
         rewards = flat @ inverse.T
     else:

@@ -3,38 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from jaxtyping import Float
 
 from multihorizon.discounting.discount import Discount, hyperbolic
+from multihorizon.discounting.fitting import FitMethod, best_weights, least_error
 from multihorizon.discounting.hazard import Prior
 from multihorizon.discounting.horizons import MOST_HEADS, Horizons
-from multihorizon.discounting.minimax import (
-    Heads,
-    Problem,
-    descend,
-    fitted_steps,
-    gaps,
-    problem_at,
-    refine,
-)
-from multihorizon.discounting.reweighting import (
-    FitMethod,
-    Reweighting,
-    best_weights,
-    least_error,
-    minimax_weights,
-)
+from multihorizon.discounting.reweighting import Reweighting
+from multihorizon.discounting.search import NO_WEIGHT, fill_gaps, search, settled
 from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, inside
 
-FITTED_TIMES = 80  # fewer than for one discount: the linear program has a row for each time and discount
-PER_DECADE = 3  # discounts per decade that represent a range of k
-FASTEST = (0.05, 0.3, 1.0, 3.0)  # hazard of the fastest head at the start of each search
-TRIED = 3  # best starts, from which the search descends
-DESCENTS = 30
-
+PER_DECADE = 3  # at least this many discounts per decade represent a range of k
 Source = Discount | Prior | Callable[[float], float]
 
 
@@ -84,8 +67,8 @@ class Design:
         return max(least_error(one / one[0], self.gamma_max) for one in values)
 
     def _variant(self, heads: int, cap: float) -> float:
-        # Starts from these discount factors too, so that it does not end in a worse local optimum.
-        return _designed([fit.target for fit in self.fits], heads, cap, self._t_max, [self.gammas]).max_error
+        found = _designed([fit.target for fit in self.fits], heads, cap, self._t_max).max_error
+        return min(found, self.max_error)  # these discount factors are allowed too
 
     @property
     def _t_max(self) -> int:
@@ -121,7 +104,8 @@ def design_horizons(
 
     Args:
         discounts: The family: two or more discounts, priors or functions of t; or two numbers, the smallest and the
-            largest k of hyperbolic discounts 1 / (1 + kt), of which three per decade are used.
+            largest k of hyperbolic discounts 1 / (1 + kt). The family then has both, and others between them, with
+            successive k at most a third of a decade apart.
         heads: The number of discount factors.
         gamma_max: The upper bound on γ, in (0, 1).
         t_max: The last step over which the error is measured, at least 1. Give the length of an episode.
@@ -154,35 +138,14 @@ def _share(fit: Reweighting) -> float:
     return fit.max_error / float(fit.target(0.0))
 
 
-def _completed(problem: Problem, log_rates: Float[np.ndarray, " less"], heads: int) -> Heads:
-    """Returns heads at these rates and at others, which are added one by one, each in the gap where it helps most."""
-    best = _weighted(problem, log_rates)
-    while len(best.log_rates) < heads:
-        added = [_weighted(problem, np.append(best.log_rates, gap)) for gap in gaps(problem, best)]
-        best = min(added, key=problem.error)
-    return best
-
-
-def _weighted(problem: Problem, log_rates: Float[np.ndarray, " H"]) -> Heads:
-    """Returns heads at these rates with the best weights for each discount."""
-    terms = Heads(log_rates, np.empty((0, len(log_rates)))).terms(problem.t)
-    return Heads(log_rates, np.stack([minimax_weights(terms, target) for target in problem.target]))
-
-
-def _designed(family: list[Discount], heads: int, cap: float, t_max: int, known: Sequence[np.ndarray] = ()) -> Design:
-    """Returns the best of several local searches; `known` are discount factors of other designs to start from."""
+def _designed(family: list[Discount], heads: int, cap: float, t_max: int) -> Design:
     values = [sampled(one, t_max) for one in family]
     wanted = np.stack([one / one[0] for one in values])
     floors = np.array([least_error(one, cap) for one in wanted])
-    chosen = fitted_steps(t_max, FITTED_TIMES)
-    problem = problem_at(chosen, wanted, cap, floors)
-    starts = [np.linspace(problem.low, max(np.log(fastest), problem.low + 1), heads) for fastest in FASTEST]
-    tried = sorted((_completed(problem, start, heads) for start in starts), key=problem.error)[:TRIED]
-    tried += [_completed(problem, np.log(-np.log(np.maximum(gammas, 1e-17))), heads) for gammas in known]
-    best = min((descend(problem, one, DESCENTS) for one in tried), key=problem.error)
-    best = refine(best, wanted, cap, chosen, floors)
-    gammas = np.sort(np.minimum(np.exp(-np.exp(best.log_rates)), cap))
-    gammas[gammas < 1e-15] = 0.0
+    *_, best = islice(search(wanted, cap, floors), heads)
+    best = settled(best, wanted, cap, floors)
+    used = best.weights.max(axis=0) > NO_WEIGHT
+    gammas = fill_gaps(np.unique(best.gammas(cap)[used]), heads, cap)
     fits = []
     for one, scaled in zip(family, wanted, strict=True):
         horizons = Horizons(gammas, float(one(0.0)) * best_weights(gammas, scaled, FitMethod.MINIMAX))

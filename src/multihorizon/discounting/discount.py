@@ -20,8 +20,10 @@ from multihorizon.discounting.hazard import (
     Stable,
     Uniform,
 )
-from multihorizon.discounting.hazard.prior import Values, times
-from multihorizon.errors import InputError, inside, positive
+from multihorizon.discounting.hazard.prior import Values, check_prior, times
+from multihorizon.errors import InputError, as_function, between, inside, instance, positive
+
+LATEST = 1e300  # of a deadline, in steps
 
 
 @dataclass(frozen=True)
@@ -80,42 +82,56 @@ def from_prior(prior: Prior, label: str | None = None) -> Discount:
         prior: The belief about the hazard per step.
         label: The name of the discount. By default it names the prior.
     """
-    slowest = math.exp(-prior.support[0])
+    slowest = math.exp(-check_prior(prior, "prior").support[0])
+    _check_label(label)
     return Discount(label or f"survival under {prior}", prior.survival, prior, slowest)
 
 
 def from_function(function: Callable[[float], float], label: str | None = None) -> Discount:
     """Returns a discount computed by a Python function.
 
-    The discount has no prior, so only `minimax_grid` can find horizons for it.
+    The discount has no prior, so `paper_grid` and `gauss_grid` reject it; use `minimax_grid`.
 
     Args:
         function: A function of one time t in steps, with 0 ≤ d(t) ≤ d(0). It is called with one number at a time.
         label: The name of the discount. By default it is the function's name.
 
     Raises:
-        InputError: If `function` is not a function of one number or d(0) is not positive; also when the discount is
-            evaluated at a time where it is negative or exceeds d(0).
+        InputError: If `function` is not callable, d(0) is not a number, or d(0) is not positive and finite; also when
+            the discount is evaluated at a time where it is negative or exceeds d(0).
     """
-    if not callable(function):
-        raise InputError(f"function must be a function of one time, got a {type(function).__name__}")
-    first = function(0.0)
-    try:
-        start = float(first)
-    except (TypeError, ValueError):
-        raise InputError(f"function must return a number, but at t = 0 it returns a {type(first).__name__}") from None
+    as_function("function", function, "one time")
+    _check_label(label)
+
+    def at(t: float) -> float:
+        try:
+            value = function(t)
+        except (TypeError, ValueError, ArithmeticError) as problem:
+            raise InputError(f"function must return a number, but at t = {t:g} it fails: {problem}") from problem
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            name = type(value).__name__
+            raise InputError(f"function must return a number, but at t = {t:g} it returns a {name}") from None
+
+    start = at(0.0)
 
     def evaluate(t: np.ndarray) -> Values:
-        values = np.array([float(function(float(x))) for x in t.reshape(-1)]).reshape(t.shape)
+        values = np.array([at(float(x)) for x in t.reshape(-1)]).reshape(t.shape)
         wrong = ~((values >= 0) & (values <= start * (1 + 1e-12)))
         if np.any(wrong):
-            at, value = t[wrong].flat[0], values[wrong].flat[0]
-            raise InputError(f"a discount must lie between 0 and d(0) = {start:g}, but d({at:g}) = {value:g}")
+            when, value = t[wrong].flat[0], values[wrong].flat[0]
+            raise InputError(f"a discount must lie between 0 and d(0) = {start:g}, but d({when:g}) = {value:g}")
         return values[()]
 
     if not (start > 0 and math.isfinite(start)):
         raise InputError(f"a discount must start at a positive number, but d(0) = {start:g}")
     return Discount(label or str(getattr(function, "__name__", "function")), evaluate, bound=start)
+
+
+def _check_label(label: str | None) -> None:
+    if label is not None:
+        instance("label", label, str, "a text")
 
 
 def exponential(gamma: float) -> Discount:
@@ -127,8 +143,7 @@ def exponential(gamma: float) -> Discount:
     Raises:
         InputError: If gamma lies outside [0, 1].
     """
-    if not 0 <= gamma <= 1:
-        raise InputError(f"gamma must lie in [0, 1], got {gamma:g}")
+    gamma = between("gamma", gamma, 0, 1)
     return from_prior(Dirac(-math.log(gamma) if gamma > 0 else math.inf), f"exponential(γ={gamma:g})")
 
 
@@ -168,7 +183,8 @@ def rachlin(k: float, s: float) -> Discount:
         InputError: If k is not a positive number or s lies outside its range. With s > 1 the discount is not a mixture
             of exponentials and has no prior.
     """
-    prior = Exponential(k) if s == 1 else MittagLeffler(k, _sensitivity(s, "1 / (1 + k * t**s)"))
+    s = _sensitivity(s, "1 / (1 + k * t**s)")
+    prior = Exponential(k) if s == 1 else MittagLeffler(k, s)
     return from_prior(prior, f"rachlin(k={k:g}, s={s:g})")
 
 
@@ -183,12 +199,13 @@ def ebert_prelec(k: float, s: float) -> Discount:
         InputError: If k is not a positive number or s lies outside its range. With s > 1 the discount is not a mixture
             of exponentials and has no prior.
     """
-    prior = Dirac(positive("k", k)) if s == 1 else Stable(k, _sensitivity(s, "math.exp(-((k * t) ** s))"))
+    s = _sensitivity(s, "math.exp(-((k * t) ** s))")
+    prior = Dirac(positive("k", k)) if s == 1 else Stable(k, s)
     return from_prior(prior, f"ebert-prelec(k={k:g}, s={s:g})")
 
 
 def _sensitivity(s: float, formula: str) -> float:
-    if s > 1:
+    if between("s", s, 0, math.inf) > 1:
         raise InputError(
             f"s must be at most 1, got {s:g}: above 1 the discount is not a mixture of exponentials and has no prior; "
             f"use minimax_grid(discount.from_function(lambda t: {formula}), heads), and check its error"
@@ -207,8 +224,9 @@ def deadline(last: float) -> Discount:
     Raises:
         InputError: If `last` is negative or not finite.
     """
-    last = float(times(last))
-    # e^{1 - t / (last + 1)} is at least 1 until `last`. This exponential bound makes values of endless tasks finite.
+    last = between("last", last, 0, LATEST)
+    # e^{1 - t / (last + 1)} is at least 1 until `last`, so it bounds d. In tasks without an end, the exact solver needs
+    # an exponential bound on d.
     return Discount(
         f"deadline({last:g})", lambda t: np.where(t <= last, 1.0, 0.0)[()], None, math.exp(-1 / (last + 1)), math.e
     )
@@ -226,9 +244,9 @@ def quasi_hyperbolic(beta: float, delta: float) -> Discount:
     Raises:
         InputError: If beta or delta lies outside its range.
     """
-    if not 0 < beta <= 1:
-        raise InputError(f"beta must lie in (0, 1], got {beta:g}")
-    inside("delta", delta, 0, 1)
+    if between("beta", beta, 0, 1) == 0:
+        raise InputError("beta must lie in (0, 1], got 0")
+    delta = inside("delta", delta, 0, 1)
     prior = Mixture([Dirac(math.inf), Dirac(-math.log(delta))], [1 - beta, beta])
     return from_prior(prior, f"quasi-hyperbolic(β={beta:g}, δ={delta:g})")
 

@@ -9,7 +9,7 @@ from multihorizon.discounting.grids import gauss_grid, paper_grid
 from multihorizon.discounting.horizons import Fit, Horizons
 from multihorizon.discounting.minimax import minimax_grid
 from multihorizon.discounting.sources import as_discount
-from multihorizon.errors import InputError, at_least, inside, one_of
+from multihorizon.errors import InputError, at_least, inside, one_of, true_or_false
 
 GRIDS = ("paper", "gauss", "minimax")
 DEFAULT_GAMMA_MAX = 0.99  # of the paper and minimax grids
@@ -21,7 +21,7 @@ GOOD_FIT, CLOSE_FIT = 0.01, 1e-4
 class Limit:
     """What limits a grid: heads that add nothing, and a cap on γ.
 
-    `better_*` describe a minimax grid with a larger cap; they are None if the cap does not bind.
+    `better_*` describe a minimax grid with a larger cap; they are None if a larger cap would not help.
     """
 
     unused: int  # heads with weight 0
@@ -81,6 +81,7 @@ def report_grid(
         InputError: If the grid is unknown, or needs a prior that the discount does not have.
     """
     one_of("grid", grid, GRIDS)
+    true_or_false("compare", compare)
     wanted = as_discount(discount, f"the {grid} grid")
     at_least("heads", heads, 1, 1000)
     at_least("t_max", t_max, 1, 1_000_000)

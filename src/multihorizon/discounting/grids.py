@@ -1,5 +1,6 @@
 """Grids that integrate over a prior: the paper's Riemann sum and Gauss quadrature."""
 
+import math
 from enum import Enum
 
 import numpy as np
@@ -8,11 +9,11 @@ from multihorizon.discounting.discount import Discount
 from multihorizon.discounting.hazard import Prior
 from multihorizon.discounting.horizons import MOST_HEADS, Horizons, single
 from multihorizon.discounting.sources import as_prior
-from multihorizon.errors import InputError, at_least, inside
+from multihorizon.errors import InputError, at_least, inside, member
 
-# The minimum probability of a γ below gamma_max. The weights of all heads but the last add up to less than that
-# probability, and if it is below 1e-15, the nodes of the sum are no longer distinct numbers.
-LEAST_BELOW = 1e-9
+# The minimum probability p of a γ below gamma_max. All heads but the last together have a smaller weight than p, so the
+# grid's discount differs from the one exponential of its last head by less than p.
+LEAST_BELOW = 0.05
 
 
 class Form(Enum):
@@ -61,20 +62,29 @@ def paper_grid(
 
     Raises:
         InputError: If the source has no prior, the prior has point masses, or another argument lies outside its range.
-            Also if the probability of a γ above `gamma_max` is 0, or that of a γ below it is less than 1e-9.
+            Also if the probability of a γ above `gamma_max` is 0; or if that of a γ below it is less than 0.05, since
+            all heads but the last then have less than 5% of the weight. For the exponential prior it is γ_max^{1/k}.
     """
     prior = as_prior(source, "paper_grid")
     heads = at_least("heads", heads, 1, MOST_HEADS)
     gamma_max = inside("gamma_max", gamma_max, 0, 1)
+    member("form", form, Form)
+    member("sum_", sum_, Sum)
     if heads == 1:
         return single(gamma_max)
     if prior.atoms.rates.size:
         raise InputError(f"the paper grid needs a prior without point masses, not {prior}; use gauss or minimax")
     beyond = float(prior.cdf(-np.log(gamma_max)))  # 1 - γ_max^{1/k} for the exponential prior
-    if not 0 < beyond <= 1 - LEAST_BELOW:
+    if beyond == 0:
         raise InputError(
-            f"the paper grid needs a prior with some probability of a γ above {gamma_max:g} and at least "
-            f"{LEAST_BELOW:g} below it; under {prior} the probability above is {beyond:.12g}; use gauss or minimax"
+            f"the paper grid needs a prior with some probability of a γ above gamma_max = {gamma_max:g}, and "
+            f"{prior} has none; use gauss or minimax"
+        )
+    if beyond > 1 - LEAST_BELOW:
+        raise InputError(
+            f"the paper grid needs a probability of at least {LEAST_BELOW:g} of a γ below gamma_max = {gamma_max:g}, "
+            f"and under {prior} it is {1 - beyond:.3g}: nearly all the weight would be in the last head; use a "
+            f"gamma_max of at least {_least_gamma_max(prior):.7g}, or use gauss or minimax"
         )
     steps = np.arange(heads) * (np.log(beyond) / heads)  # i ln b
     x = -np.expm1(steps)
@@ -91,11 +101,18 @@ def paper_grid(
     return Horizons(gammas, widths * height)
 
 
+def _least_gamma_max(prior: Prior) -> float:
+    """Returns a gamma_max just large enough for the paper grid, with two digits of 1 - gamma_max."""
+    rest = -math.expm1(-float(prior.quantile(1 - LEAST_BELOW)))
+    unit = 10.0 ** (math.floor(math.log10(rest)) - 1)
+    return 1 - math.floor(rest / unit) * unit
+
+
 def gauss_grid(source: Discount | Prior, heads: int, *, gamma_max: float | None = None) -> Horizons:
     """Makes a grid by Gauss-Legendre quadrature over the quantiles λ(u) of the prior: s(t) = ∫₀¹ e^{-λ(u) t} du.
 
-    For the exponential prior that integral is ∫ γ^{kt} dγ (equation 13). A prior that consists of no more point
-    masses than `heads` is reproduced exactly. Equal discount factors are merged, so there may be fewer than `heads`.
+    For the exponential prior that integral is ∫ γ^{kt} dγ (equation 13). A prior that consists of at most `heads`
+    point masses is reproduced exactly. Equal discount factors are merged, so there may be fewer than `heads`.
 
     Args:
         source: The discount to approximate, or its prior. A discount needs a prior.

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from multihorizon.discounting.discount import Discount, exponential
 from multihorizon.discounting.hazard.prior import Values
-from multihorizon.errors import InputError, at_least
+from multihorizon.discounting.sources import MOST_STEPS, check_discount
+from multihorizon.errors import InputError, at_least, between, numbers
 
 MOST_HEADS = 10_000
 MOST_SHOWN = 12  # heads that a repr lists in full
@@ -34,7 +35,7 @@ class Fit(NamedTuple):
 
 def discount_factors(gammas: ArrayLike) -> Float[np.ndarray, " H"]:
     """Returns a copy of `gammas` as an array of floats, checked to be one or more numbers in [0, 1]."""
-    array = np.array(gammas, dtype=float)
+    array = numbers("gammas", gammas).copy()
     if array.ndim != 1 or array.size == 0 or not np.all((array >= 0) & (array <= 1)):
         raise InputError("gammas must be one or more discount factors in [0, 1]")
     return array
@@ -60,7 +61,7 @@ class Horizons:
 
     def __post_init__(self) -> None:
         gammas = discount_factors(self.gammas)
-        weights = np.array(self.weights, dtype=float)
+        weights = numbers("weights", self.weights).copy()
         if weights.shape != gammas.shape or not np.all(np.isfinite(weights)):
             raise InputError(f"weights must be {gammas.size} finite numbers, one for each entry of gammas")
         gammas.flags.writeable = weights.flags.writeable = False
@@ -117,7 +118,8 @@ class Horizons:
         Raises:
             InputError: If t_max is not a whole number of at least 1.
         """
-        t = np.arange(at_least("t_max", t_max, 1) + 1)
+        check_discount(target, "target")
+        t = np.arange(at_least("t_max", t_max, 1, MOST_STEPS) + 1)
         error = np.abs(self.discount(t) - target(t))
         worst = int(np.argmax(error))
         return Fit(float(error[worst]), worst)
@@ -140,4 +142,4 @@ def single(gamma: float) -> Horizons:
     Raises:
         InputError: If gamma lies outside [0, 1].
     """
-    return Horizons(np.array([gamma]), np.ones(1))
+    return Horizons(np.array([between("gamma", gamma, 0, 1)]), np.ones(1))

@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike
 
 from multihorizon.discounting.discount import Discount
 from multihorizon.discounting.hazard.prior import Values, times
-from multihorizon.errors import at_least, positive
+from multihorizon.discounting.sources import MOST_STEPS, check_discount
+from multihorizon.errors import at_least, between, positive
 
+LONGEST_WAIT = 1e300
 TIE = 1e-12  # difference of log values below which two rewards are worth the same
 
 
@@ -40,7 +42,8 @@ class Offer:
             discount: The discount d(t).
             wait: The time before the sooner reward, at least 0.
         """
-        times(wait)
+        check_discount(discount)
+        wait = between("wait", wait, 0, LONGEST_WAIT)
         return self.sooner * float(discount(wait)), self.later * float(discount(wait + self.delay))
 
     def advantage(self, discount: Discount, wait: ArrayLike) -> Values:
@@ -52,6 +55,7 @@ class Offer:
             discount: The discount d(t).
             wait: The time before the sooner reward, or an array of times, at least 0.
         """
+        check_discount(discount)
         wait = times(wait)
         sooner, later = np.asarray(discount.log(wait)), np.asarray(discount.log(wait + self.delay))
         with np.errstate(invalid="ignore"):
@@ -66,6 +70,7 @@ class Offer:
             discount: The discount d(t).
             wait: The time before the sooner reward, at least 0.
         """
+        wait = between("wait", wait, 0, LONGEST_WAIT)
         return ("either", "later", "sooner")[int(np.sign(self.advantage(discount, wait)))]
 
     def reversal(self, discount: Discount, longest_wait: int) -> float | None:
@@ -78,7 +83,7 @@ class Offer:
         Returns:
             The wait, or None if the preference does not change up to `longest_wait`.
         """
-        waits = np.arange(at_least("longest_wait", longest_wait, 1) + 1)
+        waits = np.arange(at_least("longest_wait", longest_wait, 1, MOST_STEPS) + 1)
         preferred = np.sign(self.advantage(discount, waits))
         turned = np.flatnonzero(preferred * preferred[0] < 0)
         if len(turned) == 0:

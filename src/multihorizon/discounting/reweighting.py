@@ -1,54 +1,26 @@
 """Finds new weights for given discount factors, so that a trained agent can act by another discount.
 
-The heads of a trained agent have fixed γ's. Any discount that Σ wᵢ γᵢ^t can express needs new weights only. The best
-weights for fixed γ's solve a linear program (or a non-negative least-squares problem).
+The heads of a trained agent have fixed γ's. Any discount that Σ wᵢ γᵢ^t can express needs new weights only.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from itertools import islice
 
 import numpy as np
-from jaxtyping import Float
-from scipy.optimize import linprog, nnls
 
 from multihorizon.discounting.discount import Discount
+from multihorizon.discounting.fitting import FitMethod, best_weights, least_error
 from multihorizon.discounting.hazard import Prior
-from multihorizon.discounting.horizons import Horizons
-from multihorizon.discounting.minimax import MOST_RATE, fitted_steps, grow, minimax_grid, problem_at
+from multihorizon.discounting.horizons import Fit, Horizons
+from multihorizon.discounting.minimax import as_horizons
+from multihorizon.discounting.search import search
 from multihorizon.discounting.sources import as_discount, sampled
-from multihorizon.errors import InputError, at_least, positive
+from multihorizon.errors import InputError, at_least, instance, member, positive
 
-MOST_SIGNED = 10.0  # largest Σ|wᵢ|, in units of d(0), if weights may be negative
-ALL_STEPS = 400  # up to this many, the linear program has a row for every step
-DENSE = 150  # discount factors that represent any number of heads
 MOST_SUGGESTED = 12  # heads
 LONGEST_SUGGESTED = 1e6  # effective horizon, in steps
-PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-# Tried in turn: each solver gives up on some programs with nearly equal columns.
-SOLVERS: tuple[tuple[str, dict[str, float]], ...] = (
-    ("highs", PRECISE),
-    ("highs-ipm", PRECISE),
-    ("highs-ds", PRECISE),
-    ("highs-ipm", {}),
-    ("highs-ds", {}),
-)
-
-
-class FitMethod(Enum):
-    """The criterion for the best weights.
-
-    Attributes:
-        MINIMAX: Weights of at least 0 that minimise the largest error.
-        LEAST_SQUARES: Weights of at least 0 that minimise the mean squared error. Compared with MINIMAX, the largest
-            error is larger and the mean squared error smaller.
-        SIGNED_MINIMAX: Weights of either sign that minimise the largest error, for discounts that are not a mixture
-            of exponentials. Σ|wᵢ| is at most 10 · d(0), since it multiplies the errors of the learned values.
-    """
-
-    MINIMAX = "weights of at least 0 that minimise the largest error"
-    LEAST_SQUARES = "weights of at least 0 that minimise the mean squared error"
-    SIGNED_MINIMAX = "weights of either sign that minimise the largest error"
 
 
 @dataclass(frozen=True)
@@ -88,87 +60,50 @@ def reweight(
 
     Args:
         horizons: The discount factors. Their weights are not used.
-        discount: The discount to express: a `Discount`, such as `discount.deadline(100)`, a hazard `Prior`, or a
+        discount: The discount to express: a `Discount`, such as `discount.hyperbolic(0.1)`, a hazard `Prior`, or a
             Python function of t.
         t_max: The last step over which the error is measured, at least 1. Give the length of an episode.
         method: The criterion for the best weights.
-        tolerance: The largest error that is accepted, as a share of d(0).
+        tolerance: The largest error that is accepted, as a share of d(0). A deadline needs about 0.6 with any method:
+            it jumps from 1 to 0, and no sum of exponentials does.
 
     Returns:
         The same discount factors with new weights, the largest error, and the step at which it occurs.
 
     Raises:
         InputError: If the discount rises or is not positive at 0; or if the largest error exceeds `tolerance` ·
-            d(0). The message then says how many heads, or which largest γ, would suffice, or that none would.
+            d(0). The message then says which tolerance accepts the fit, and how many heads, which largest γ, or which
+            method would express the discount.
     """
+    instance("horizons", horizons, Horizons, "Horizons, such as gauss_grid(discount.hyperbolic(0.1), 3)")
     wanted = as_discount(discount, "a change of discount")
     values = sampled(wanted, at_least("t_max", t_max, 1))
     allowed = positive("tolerance", tolerance) * values[0]
-    weights = values[0] * best_weights(horizons.gammas, values / values[0], method)
-    found = Horizons(horizons.gammas, weights)
-    fit = found.fit(wanted, t_max)
+    found, fit = _fitted(horizons, wanted, values, member("method", method, FitMethod))
     if fit.max_error > allowed:
         raise InputError(
             f"{_counted(len(horizons))} with γ ≤ {horizons.gammas.max():.6g} cannot express {wanted}: the largest "
             f"error over t = 0..{t_max} is {fit.max_error:.3g} at t = {fit.max_error_at}, the tolerance is "
-            f"{allowed:.3g}; " + _remedy(horizons, wanted, values, allowed, method)
+            f"{allowed:.3g}; {_remedy(horizons, wanted, values, allowed, method)}; "
+            f"tolerance={_accepting(fit, values)} accepts this fit"
         )
     return Reweighting(found, wanted, int(t_max), fit.max_error, fit.max_error_at)
 
 
-def best_weights(
-    gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], method: FitMethod
-) -> Float[np.ndarray, " H"]:
-    """Returns the weights for which Σ wᵢ γᵢ^t is closest to `target` at t = 0, 1, ...; target[0] is 1."""
-    every_step = np.arange(len(target))
-    if method is FitMethod.LEAST_SQUARES:
-        return np.asarray(nnls(np.power.outer(gammas, every_step).T, target)[0])
-    chosen = every_step if len(every_step) <= ALL_STEPS else fitted_steps(len(every_step) - 1)
-    while True:
-        weights = minimax_weights(np.power.outer(gammas, chosen).T, target[chosen], method is FitMethod.SIGNED_MINIMAX)
-        missed = np.abs(weights @ np.power.outer(gammas, every_step) - target)
-        worst = int(np.argmax(missed))
-        if worst in chosen or missed[worst] <= missed[chosen].max() * 1.001 + 1e-12:
-            return weights
-        chosen = np.union1d(chosen, worst)  # the error peaks between two fitted steps
+def _fitted(horizons: Horizons, wanted: Discount, values: np.ndarray, method: FitMethod) -> tuple[Horizons, Fit]:
+    found = Horizons(horizons.gammas, values[0] * best_weights(horizons.gammas, values / values[0], method))
+    return found, found.fit(wanted, len(values) - 1)
 
 
-def minimax_weights(
-    terms: Float[np.ndarray, "T H"], target: Float[np.ndarray, " T"], signed: bool = False
-) -> Float[np.ndarray, " H"]:
-    """Solves the linear program min e with |terms · w - target| ≤ e, and w ≥ 0 or Σ|w| ≤ MOST_SIGNED."""
-    count = terms.shape[1]
-    columns = np.concatenate([terms, -terms], axis=1) if signed else terms
-    ceiling = -np.ones((len(target), 1))
-    rows, bounds = np.block([[columns, ceiling], [-columns, ceiling]]), np.concatenate([target, -target])
-    if signed:
-        rows = np.vstack([rows, np.append(np.ones(2 * count), 0.0)])
-        bounds = np.append(bounds, MOST_SIGNED)
-    objective = np.append(np.zeros(columns.shape[1]), 1.0)
-    for method, options in SOLVERS:
-        solved = linprog(objective, A_ub=rows, b_ub=bounds, method=method, options=options)
-        if solved.x is not None:
-            break
-    else:
-        raise InputError(f"the weights could not be computed ({solved.message}); use fewer heads or another t_max")
-    weights = np.maximum(solved.x[:-1], 0.0)
-    return weights[:count] - weights[count:] if signed else weights
-
-
-def least_error(target: Float[np.ndarray, " every_step"], cap: float) -> float:
-    """Returns the smallest error that any number of heads with γ ≤ cap and weights ≥ 0 can reach; target[0] is 1.
-
-    A dense set of γ's represents any number of heads, and up to 150 steps represent all steps.
-    """
-    chosen = fitted_steps(len(target) - 1, DENSE)
-    rates = np.geomspace(-np.log(cap), MOST_RATE, DENSE)
-    terms = np.exp(-np.multiply.outer(chosen, rates))
-    weights = minimax_weights(terms, target[chosen])
-    return float(np.abs(terms @ weights - target[chosen]).max())
+def _accepting(fit: Fit, values: np.ndarray) -> str:
+    """Returns a tolerance that accepts a fit, rounded up to two digits."""
+    share = fit.max_error / values[0]
+    unit = 10.0 ** (math.floor(math.log10(share)) - 1)
+    return f"{math.ceil(share / unit * (1 + 1e-9)) * unit:.2g}"
 
 
 def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: float, method: FitMethod) -> str:
-    """Describes what would express the discount: more heads, a larger cap, or signed weights."""
+    """Describes what would express the discount: more heads, a larger cap, or weights of either sign."""
     target, share = values / values[0], allowed / values[0]
     cap = float(np.clip(horizons.gammas.max(), 1e-6, 1 - 1 / LONGEST_SUGGESTED))
     if least_error(target, cap) <= share:
@@ -192,22 +127,25 @@ def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: f
         f"heads with weights of at least 0 cannot reach an error below {floor * values[0]:.3g}, "
         "because this discount is not a mixture of exponentials"
     )
-    if method is not FitMethod.SIGNED_MINIMAX:
-        weights = best_weights(horizons.gammas, target, FitMethod.SIGNED_MINIMAX)
-        signed = Horizons(horizons.gammas, weights * values[0]).fit(wanted, len(values) - 1).max_error
-        words += f"; FitMethod.SIGNED_MINIMAX reaches {signed:.3g} with these heads"
-    return f"{words}; otherwise raise the tolerance"
+    if method.most is not None:
+        return words
+    smooth = _fitted(horizons, wanted, values, FitMethod.SIGNED_MINIMAX)[1]
+    if smooth.max_error <= allowed:
+        return f"{words}; method=FitMethod.SIGNED_MINIMAX reaches {smooth.max_error:.3g} with these heads"
+    jumps = _fitted(horizons, wanted, values, FitMethod.SIGNED_LEAST_SQUARES)[1]
+    return (
+        f"{words}; method=FitMethod.SIGNED_LEAST_SQUARES, tolerance={_accepting(jumps, values)} is accepted, with a "
+        f"largest error of {jumps.max_error:.3g} at t = {jumps.max_error_at} and the smallest mean squared error"
+    )
 
 
 def _enough_heads(wanted: Discount, values: np.ndarray, cap: float, allowed: float) -> str:
     """Returns the number of heads with γ ≤ cap that express the discount, in words."""
-    steps = fitted_steps(len(values) - 1)
-    problem = problem_at(steps, values[None], cap)
-    for count, heads in enumerate(grow(problem, MOST_SUGGESTED)):
-        if problem.error(heads) <= allowed:
-            error = minimax_grid(wanted, count, gamma_max=cap, t_max=len(values) - 1).fit(wanted, len(values) - 1)
-            if error.max_error <= allowed:
-                return _counted(count)
+    target = values / values[0]
+    found = search(target[None], cap, np.array([least_error(target, cap)]))
+    for count, heads in enumerate(islice(found, MOST_SUGGESTED), 1):
+        if as_horizons(heads, count, cap, values[0]).fit(wanted, len(values) - 1).max_error <= allowed:
+            return _counted(count)
     return f"more than {MOST_SUGGESTED} heads"
 
 

@@ -7,8 +7,9 @@ from jaxtyping import Float
 
 from multihorizon.discounting.discount import Discount, from_function, from_prior
 from multihorizon.discounting.hazard import Prior
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, at_least, instance
 
+MOST_STEPS = 10_000_000  # over which a discount can be compared with another
 RISE = 1e-9  # largest rise of a discount between two steps, relative to d(0), that counts as rounding
 
 
@@ -34,9 +35,14 @@ def as_discount(source: Discount | Prior | Callable[[float], float], grid: str) 
     return from_function(source)
 
 
+def check_discount(discount: Discount, name: str = "discount") -> Discount:
+    """Returns `discount` if it is a `Discount`. Unlike `as_discount`, does not convert priors and functions."""
+    return instance(name, discount, Discount, "a Discount, such as discount.hyperbolic(0.01)")
+
+
 def sampled(discount: Discount, t_max: int) -> Float[np.ndarray, " every_step"]:
     """Returns d(0), ..., d(t_max). Raises an error if d(0) is not positive or the discount rises."""
-    values = np.asarray(discount(np.arange(t_max + 1)))
+    values = np.asarray(discount(np.arange(at_least("t_max", t_max, 1, MOST_STEPS) + 1)))
     if not (values[0] > 0 and np.all(np.isfinite(values))):
         raise InputError(
             f"a discount must be finite and start at a positive number, but {discount} has d(0) = {values[0]:g}"

@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, probabilities, rates, times
-from multihorizon.errors import InputError, positive
+from multihorizon.errors import InputError, between, positive
 
 
-def _log1p_product(k: float, t: np.ndarray) -> Values:
+def log1p_product(k: float, t: Values) -> Values:
     """Returns ln(1 + kt), also where kt overflows."""
     with np.errstate(over="ignore"):
         product = k * t
@@ -32,9 +32,7 @@ class Dirac(Prior):
     k: float
 
     def __post_init__(self) -> None:
-        if not self.k >= 0:
-            raise InputError(f"k, the hazard of a Dirac prior, must be at least 0, got {self.k:g}")
-        object.__setattr__(self, "k", float(self.k))
+        object.__setattr__(self, "k", between("k, the hazard of a Dirac prior,", self.k, 0, np.inf))
 
     @property
     def atoms(self) -> Atoms:
@@ -94,17 +92,18 @@ class Exponential(Prior):
         return np.exp(-rates(rate) / self.k) / self.k
 
     def cdf(self, rate: ArrayLike) -> Values:
-        return -np.expm1(-rates(rate) / self.k)
+        with np.errstate(over="ignore"):
+            return -np.expm1(-rates(rate) / self.k)
 
     def quantile(self, probability: ArrayLike) -> Values:
         with np.errstate(divide="ignore", over="ignore"):  # the largest hazard is ∞
             return -self.k * np.log1p(-probabilities(probability))
 
     def log_survival(self, t: ArrayLike) -> Values:
-        return -_log1p_product(self.k, times(t))
+        return -log1p_product(self.k, times(t))
 
     def hazard_rate(self, t: ArrayLike) -> Values:
-        return self.k / (1 + self.k * times(t))
+        return 1 / (1 / self.k + times(t))
 
     def _weighting_at_zero(self) -> float:
         return 1.0 if self.k == 1 else 0.0 if self.k < 1 else np.inf  # γ^{1/k - 1} / k
@@ -140,11 +139,15 @@ class Gamma(Prior):
         return self.a * self.k
 
     def density(self, rate: ArrayLike) -> Values:
-        x = rates(rate) / self.k
-        return np.exp(special.xlogy(self.a - 1, x) - x - special.gammaln(self.a)) / self.k
+        with np.errstate(over="ignore"):
+            x = rates(rate) / self.k
+        finite = np.where(np.isfinite(x), x, 1.0)
+        found = np.exp(special.xlogy(self.a - 1, finite) - finite - special.gammaln(self.a)) / self.k
+        return np.where(np.isfinite(x), found, 0.0)[()]
 
     def cdf(self, rate: ArrayLike) -> Values:
-        return special.gammainc(self.a, rates(rate) / self.k)
+        with np.errstate(over="ignore"):
+            return special.gammainc(self.a, rates(rate) / self.k)
 
     def quantile(self, probability: ArrayLike) -> Values:
         with np.errstate(over="ignore"):
@@ -152,10 +155,10 @@ class Gamma(Prior):
 
     def log_survival(self, t: ArrayLike) -> Values:
         with np.errstate(over="ignore"):  # -∞, where the discount is 0
-            return -self.a * _log1p_product(self.k, times(t))
+            return -self.a * log1p_product(self.k, times(t))
 
     def hazard_rate(self, t: ArrayLike) -> Values:
-        return self.a * self.k / (1 + self.k * times(t))
+        return self.a / (1 / self.k + times(t))
 
     def _weighting_at_zero(self) -> float:
         shape_alone = 1.0 if self.a == 1 else 0.0 if self.a < 1 else np.inf  # (-ln γ)^{a - 1} / Γ(a)
@@ -179,9 +182,9 @@ class Uniform(Prior):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", positive("k", self.k))
-        if not 0 <= self.low < self.k:
+        object.__setattr__(self, "low", between("low", self.low, 0, np.inf))
+        if self.low >= self.k:
             raise InputError(f"low must lie in [0, k) = [0, {self.k:g}), got {self.low:g}")
-        object.__setattr__(self, "low", float(self.low))
 
     @property
     def support(self) -> tuple[float, float]:
@@ -196,7 +199,8 @@ class Uniform(Prior):
         return np.where((rate >= self.low) & (rate <= self.k), 1 / (self.k - self.low), 0.0)[()]
 
     def cdf(self, rate: ArrayLike) -> Values:
-        return np.clip((rates(rate) - self.low) / (self.k - self.low), 0, 1)
+        with np.errstate(over="ignore"):
+            return np.clip((rates(rate) - self.low) / (self.k - self.low), 0, 1)
 
     def quantile(self, probability: ArrayLike) -> Values:
         return self.low + (self.k - self.low) * probabilities(probability)
@@ -213,7 +217,8 @@ class Uniform(Prior):
         # 1/t - c/(e^{ct} - 1) loses every digit as x = ct falls to 0; below 1e-2 its series is exact to 1e-13.
         c = self.k - self.low
         x = np.asarray(c * times(t))
-        series = 1 / 2 - x / 12 + x**3 / 720
+        small = np.minimum(x, 1e-2)
+        series = 1 / 2 - small / 12 + small**3 / 720
         safe = np.where(x > 1e-2, x, 1.0)
         closed = 1 / safe - np.exp(-safe) / -np.expm1(-safe)
         return (self.low + c * np.where(x > 1e-2, closed, series))[()]

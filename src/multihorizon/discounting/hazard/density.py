@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from multihorizon.discounting.hazard.mixed import Samples
 from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, rates
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, as_function, numbers, shown
 
 SMALLEST, LARGEST = 1e-60, 1e12  # hazards outside this range behave as 0 and ∞ over any practical number of steps
+LONGEST = 1e30  # steps; survival until then depends on hazards near 1e-30, well within that range
 ORDER = 16
 MOST_PANELS = 20_000
 TOLERANCE = 1e-10  # error of the integral over one panel; the whole integral is 1
@@ -40,9 +41,12 @@ def _evaluate(function: Callable[[float], float], at: np.ndarray) -> np.ndarray:
 
     def one(rate: float) -> float:
         try:
-            return float(function(rate))
+            value = function(rate)
+            return float(value)
         except ZeroDivisionError:
             return np.inf
+        except (TypeError, ValueError, ArithmeticError) as problem:
+            raise InputError(f"the density must return a number; at λ = {rate:g} it fails: {problem}") from problem
 
     values = np.array([one(float(x)) for x in at.reshape(-1)]).reshape(at.shape)
     _require(values >= 0, at)
@@ -130,9 +134,12 @@ class Density(Prior):
     support: tuple[float, float] = (0.0, np.inf)
 
     def __post_init__(self) -> None:
-        low, high = self.support
-        if not 0 <= low < high:
-            raise InputError(f"support must be (low, high) with 0 ≤ low < high, got ({low:g}, {high:g})")
+        as_function("the density", self.function, "one hazard")
+        support = numbers("support", self.support)
+        if support.shape != (2,) or not 0 <= support[0] < support[1]:
+            raise InputError(f"support must be (low, high) with 0 ≤ low < high, got {shown(self.support)}")
+        low, high = support.tolist()
+        object.__setattr__(self, "support", (low, high))
         total = self.panels.masses.sum()
         if abs(total - 1) > 1e-4:
             raise InputError(
@@ -160,10 +167,15 @@ class Density(Prior):
         before = np.concatenate([[0.0], np.cumsum(self.panels.masses.sum(1))])
         return before / before[-1]
 
+    @cached_property
+    def _coefficients(self) -> np.ndarray:
+        """The Legendre coefficients of the cdf's rise within each panel [ORDER + 1, n]."""
+        return np.asarray(_INTEGRAL @ self.panels.masses.T / self.panels.masses.sum())
+
     def _cdf_within(self, panel: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Returns the cdf inside each of the panels, as a function of a point x in each, scaled to [-1, 1]."""
         low, high = self._before[panel], self._before[panel + 1]
-        coefficients = _INTEGRAL @ self.panels.masses[panel].T / self.panels.masses.sum()
+        coefficients = self._coefficients[:, panel]
         return lambda x: np.clip(low + legval(x, coefficients, tensor=False), low, high)
 
     @property
@@ -196,6 +208,10 @@ class Density(Prior):
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         found = edges[panel] + (edges[panel + 1] - edges[panel]) * (1 + high) / 2
         return np.where(u == 0, self.support[0], np.where(u == 1, self.support[1], found.reshape(u.shape)))[()]
+
+    @property
+    def longest_time(self) -> float:
+        return LONGEST
 
     def log_survival(self, t: ArrayLike) -> Values:
         return self.nodes.log_survival(t)

@@ -1,6 +1,6 @@
 """Mixtures: observed hazards (a mixture of point masses) and mixtures of any priors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +9,16 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, probabilities, rates, times
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, numbers, shown
 
 CHUNK = 2_000_000  # entries of the [atoms, times] table that are in memory at once
+MOST_TURNS = 250  # of the search for a quantile of a mixture
+RELATIVE = 4 * np.finfo(float).eps  # precision of the search, relative to the hazard or the probability
+LEAST, MOST = 1e-300, 1e300  # hazards outside this range are searched as if they lay at its ends
 
 
 def _probabilities(weights: Sequence[float] | np.ndarray, count: int, of: str) -> np.ndarray:
-    array = np.asarray(weights, dtype=float)
+    array = numbers(f"the weights of {of}", weights)
     if array.size == 0:
         return np.full(count, 1 / count)
     if array.shape != (count,) or not np.all(array >= 0) or abs(array.sum() - 1) > 1e-9:
@@ -27,6 +30,46 @@ def _posterior_mean(log_weights: np.ndarray, rates: np.ndarray) -> Values:
     """Returns Σ wᵢ λᵢ / Σ wᵢ over the first axis, given ln wᵢ. Terms of weight 0 are left out, since λᵢ may be ∞."""
     weights = special.softmax(log_weights, axis=0)
     return np.sum(np.multiply(weights, rates, out=np.zeros_like(weights), where=weights > 0), axis=0)
+
+
+def _crossings(
+    cdf: Callable[[np.ndarray], Values],
+    u: Float[np.ndarray, " n"],
+    low: Float[np.ndarray, " n"],
+    high: Float[np.ndarray, " n"],
+) -> Float[np.ndarray, " n"]:
+    """Returns where a distribution function that is continuous between `low` and `high` reaches u.
+
+    Uses the Illinois method; every third turn halves the interval, so that the work is bounded.
+    """
+    low, high = low.copy(), high.copy()
+    left, right = (np.asarray(cdf(end)) - u for end in (low, high))
+    side = np.zeros(u.shape)  # the end that the previous turn moved
+    for turn in range(MOST_TURNS):
+        todo = np.flatnonzero((low < (1 - RELATIVE) * high) & (left < 0))
+        if len(todo) == 0:
+            break
+        a, b, f, g = low[todo], high[todo], left[todo], right[todo]
+        share = np.full(a.shape, 0.5) if turn % 3 == 2 else -f / (g - f)
+        between = _between(a, b, np.clip(share, 0.001, 0.999))
+        reached = np.asarray(cdf(between)) - u[todo]
+        above = reached >= 0
+        low[todo], high[todo] = np.where(above, a, between), np.where(above, between, b)
+        repeated = side[todo] == np.where(above, 1, -1)
+        left[todo] = np.where(above, np.where(repeated, f / 2, f), reached)
+        right[todo] = np.where(above, reached, np.where(repeated, g / 2, g))
+        side[todo] = np.where(above, 1, -1)
+        exact = np.abs(reached) <= RELATIVE * u[todo]
+        high[todo[exact]] = low[todo[exact]] = between[exact]
+    return high
+
+
+def _between(low: np.ndarray, high: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Returns the hazard at a share of the way from `low` to `high`: on a logarithmic scale if they are far apart."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        first, last = np.maximum(low, LEAST), np.minimum(high, MOST)
+        far = np.exp((1 - share) * np.log(first) + share * np.log(last))
+        return np.where(last > 4 * first, far, low + share * (high - low))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +89,7 @@ class Samples(Prior):
     weights: Sequence[float] | np.ndarray = ()
 
     def __post_init__(self) -> None:
-        rates = np.atleast_1d(np.asarray(self.rates, dtype=float))
+        rates = np.atleast_1d(numbers("observed hazards", self.rates))
         if rates.ndim != 1 or rates.size == 0 or not np.all((rates >= 0) & np.isfinite(rates)):
             raise InputError("observed hazards must be one or more finite numbers of at least 0")
         masses = _probabilities(self.weights, len(rates), "observed hazards")
@@ -116,10 +159,11 @@ class Mixture(Prior):
     weights: Sequence[float] | np.ndarray = ()
 
     def __post_init__(self) -> None:
-        if len(self.components) == 0:
-            raise InputError("a mixture needs one or more priors")
-        weights = _probabilities(self.weights, len(self.components), "a mixture")
-        held = [(c, float(w)) for c, w in zip(self.components, weights, strict=True) if w > 0]
+        given = self.components
+        if not isinstance(given, Sequence) or len(given) == 0 or not all(isinstance(one, Prior) for one in given):
+            raise InputError(f"a mixture needs a list of one or more priors, got {shown(given)}")
+        weights = _probabilities(self.weights, len(given), "a mixture")
+        held = [(c, float(w)) for c, w in zip(given, weights, strict=True) if w > 0]
         object.__setattr__(self, "components", tuple(c for c, _ in held))
         object.__setattr__(self, "weights", tuple(w for _, w in held))
 
@@ -143,6 +187,10 @@ class Mixture(Prior):
     def mean(self) -> float:
         return float(sum(w * c.mean for w, c in zip(self.weights, self.components, strict=True)))
 
+    @property
+    def longest_time(self) -> float:
+        return min(c.longest_time for c in self.components)
+
     def density(self, rate: ArrayLike) -> Values:
         return self._average([c.density(rate) for c in self.components])
 
@@ -151,16 +199,19 @@ class Mixture(Prior):
 
     def quantile(self, probability: ArrayLike) -> Values:
         u = probabilities(probability)
-        each = np.stack([np.asarray(c.quantile(u)) for c in self.components])
+        flat = u.reshape(-1)
+        each = np.stack([np.asarray(c.quantile(flat)) for c in self.components])
         low, high = each.min(axis=0), each.max(axis=0)  # the mixture's quantile lies between those of its parts
-        for _ in range(200):
-            middle = np.where(np.isinf(high), 2 * low + 1, low / 2 + high / 2)
-            enough = self.cdf(middle) >= u
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        for rate in np.unique(self.atoms.rates):  # elsewhere the distribution is continuous
+            reached = self.cdf(rate)
+            mass = self.atoms.masses[self.atoms.rates == rate].sum()
+            low = np.where((flat > reached - mass) & (low < rate), np.minimum(rate, high), low)
+            high = np.where((flat <= reached) & (high > rate), np.maximum(rate, low), high)
+        found = _crossings(self.cdf, flat, low, high).reshape(u.shape)
         # The ends are known exactly. Near them, sums of rounded probabilities would reach 0 or 1 too early.
-        return np.where(u == 1, self.support[1], np.where(u == 0, self.support[0], high))[()]
+        return np.where(u == 1, self.support[1], np.where(u == 0, self.support[0], found))[()]
 
-    def sample(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " {size}"]:
+    def _draw(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " {size}"]:
         counts = rng.multinomial(size, self.weights)
         drawn = [c.sample(rng, int(count)) for c, count in zip(self.components, counts, strict=True)]
         return rng.permutation(np.concatenate(drawn))

@@ -7,7 +7,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, at_least, instance, numbers, shown
+
+MOST_SAMPLES = 100_000_000
 
 Values = np.ndarray | np.float64
 """The result of an elementwise function: an array for an array, a scalar for a scalar."""
@@ -30,7 +32,7 @@ NO_ATOMS = Atoms(np.empty(0), np.empty(0))
 
 def times(t: ArrayLike) -> np.ndarray:
     """Returns `t` as an array of floats, checked to be finite and at least 0."""
-    array = np.asarray(t, dtype=float)
+    array = numbers("a time", t)
     wrong = ~((array >= 0) & np.isfinite(array))
     if np.any(wrong):
         raise InputError(f"a time must be at least 0 and finite, got {array[wrong].flat[0]:g}")
@@ -39,7 +41,7 @@ def times(t: ArrayLike) -> np.ndarray:
 
 def rates(rate: ArrayLike) -> np.ndarray:
     """Returns `rate` as an array of floats, checked to be at least 0."""
-    array = np.asarray(rate, dtype=float)
+    array = numbers("a hazard", rate)
     if not np.all(array >= 0):
         raise InputError(f"a hazard must be at least 0, got {array[~(array >= 0)].flat[0]:g}")
     return array
@@ -47,10 +49,16 @@ def rates(rate: ArrayLike) -> np.ndarray:
 
 def probabilities(u: ArrayLike) -> np.ndarray:
     """Returns `u` as an array of floats, checked to lie in [0, 1]."""
-    array = np.asarray(u, dtype=float)
-    if not np.all((array >= 0) & (array <= 1)):
-        raise InputError("a probability must lie in [0, 1]")
+    array = numbers("a probability", u)
+    wrong = ~((array >= 0) & (array <= 1))
+    if np.any(wrong):
+        raise InputError(f"a probability must lie in [0, 1], got {array[wrong].flat[0]:g}")
     return array
+
+
+def generator(rng: np.random.Generator) -> np.random.Generator:
+    """Returns `rng` if it is a NumPy generator."""
+    return instance("rng", rng, np.random.Generator, "a NumPy generator, such as np.random.default_rng(0)")
 
 
 class Prior(ABC):
@@ -78,6 +86,11 @@ class Prior(ABC):
     @abstractmethod
     def mean(self) -> float:
         """The mean hazard E[λ]."""
+
+    @property
+    def longest_time(self) -> float:
+        """The longest time at which `log_survival` and `hazard_rate` are accurate, in steps."""
+        return 1e280
 
     @abstractmethod
     def density(self, rate: ArrayLike) -> Values:
@@ -129,6 +142,9 @@ class Prior(ABC):
         Returns:
             The hazards [size].
         """
+        return self._draw(generator(rng), at_least("size", size, 0, MOST_SAMPLES))
+
+    def _draw(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " {size}"]:
         return np.asarray(self.quantile(rng.random(size)))
 
     def survival(self, t: ArrayLike) -> Values:
@@ -148,12 +164,14 @@ class Prior(ABC):
         Raises:
             InputError: If a discount factor lies outside [0, 1].
         """
-        gamma = np.asarray(gamma, dtype=float)
-        if not np.all((gamma >= 0) & (gamma <= 1)):
-            raise InputError("gamma must lie in [0, 1]")
+        gamma = numbers("gamma", gamma)
+        wrong = ~((gamma >= 0) & (gamma <= 1))
+        if np.any(wrong):
+            raise InputError(f"gamma must lie in [0, 1], got {gamma[wrong].flat[0]:g}")
         values = np.empty(gamma.shape)
         held = gamma > 0
-        values[held] = np.asarray(self.density(-np.log(gamma[held]))) / gamma[held]
+        with np.errstate(over="ignore"):
+            values[held] = np.asarray(self.density(-np.log(gamma[held]))) / gamma[held]
         if not np.all(held):
             values[~held] = self._weighting_at_zero()
         return values[()]
@@ -176,3 +194,10 @@ class Prior(ABC):
         if abs(second) > max(0.75 * abs(first), 1e-9):
             return np.inf if second > 0 else 0.0
         return float(np.exp(height[-1]))
+
+
+def check_prior(prior: Prior, name: str = "hazard") -> Prior:
+    """Returns `prior` if it is a prior."""
+    if not isinstance(prior, Prior):
+        raise InputError(f"{name} must be a prior, such as hazard.Exponential(0.01), got {shown(prior)}")
+    return prior

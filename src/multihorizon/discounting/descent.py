@@ -1,0 +1,330 @@
+"""Improves discount factors for one or several discounts, whose weights are always the best for these factors.
+
+The largest error over all discounts is a function of the rates λᵢ alone, since the best weights follow from them by a
+linear program. Near a set of rates the error is almost linear in small changes of ln λ and of the weights, so another
+linear program finds the best change within a trust region. Only a few steps t matter: those where an error peaks. The
+program starts with these, and adds the steps at which its solution turns out to miss a discount.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Bool, Float, Int
+from scipy.optimize import linprog
+
+from multihorizon.discounting.fitting import MOST_RATE
+
+SEARCH_GAIN = 1e-3  # relative; a descent ends after several smaller improvements
+MOST_SMALL_GAINS = 3
+FIRST_RADIUS, LARGEST_RADIUS, SMALLEST_RADIUS = 0.3, 2.0, 1e-9  # of the trust region, in ln λ and in weights
+CONVERGED = 1e-7  # relative; a smaller predicted improvement ends the descent
+MOST_CUTS = 8  # rounds in which steps are added to one program
+CUT_GAP = 0.01  # relative; steps at which a solution misses by less are not added
+STEPS_KEPT = 20  # per discount; above this number, steps that do not bind are dropped
+
+
+class Heads(NamedTuple):
+    """Sums Σ wᵢ e^{-λᵢ t}: one set of rates, and weights for each of D discounts."""
+
+    log_rates: Float[np.ndarray, " H"]
+    weights: Float[np.ndarray, "D H"]
+
+    def gammas(self, cap: float) -> Float[np.ndarray, " H"]:
+        """Returns the discount factors; those that cannot be told from 0 are 0."""
+        found = np.minimum(np.exp(-np.exp(self.log_rates)), cap)
+        return np.where(found < 1e-15, 0.0, found)
+
+    def terms(self, t: Float[np.ndarray, " T"]) -> Float[np.ndarray, "T H"]:
+        return np.exp(-np.multiply.outer(t, np.exp(self.log_rates)))
+
+    def missed(self, t: Float[np.ndarray, " T"], target: Float[np.ndarray, "D T"]) -> Float[np.ndarray, "D T"]:
+        return target - self.weights @ self.terms(t).T
+
+
+class Problem(NamedTuple):
+    """Discounts at some times, the bounds on ln λ, and what counts as error.
+
+    The error of a discount d is the larger of |missed| - floors[d] and steepness · (|missed| - top).
+    """
+
+    t: Float[np.ndarray, " T"]
+    target: Float[np.ndarray, "D T"]
+    low: float  # smallest ln λ, given by gamma_max
+    high: float  # largest ln λ
+    floors: Float[np.ndarray, " D"]
+    top: float
+    steepness: float
+
+    def error(self, heads: Heads) -> float:
+        """Returns the largest error over all discounts."""
+        return float(self.errors(heads.missed(self.t, self.target)).max())
+
+    def errors(self, missed: Float[np.ndarray, "D T"]) -> Float[np.ndarray, " D"]:
+        largest = np.abs(missed).max(axis=1)
+        return np.maximum(largest - self.floors, self.steepness * (largest - self.top))
+
+    def allowed(self, error: float) -> Float[np.ndarray, " D"]:
+        """Returns the |missed| of each discount at which its error is `error`."""
+        return np.minimum(self.floors + error, self.top + error / self.steepness)
+
+
+class Descent(NamedTuple):
+    """The heads at the end of a descent, their error, and how much a term e^{-λt} would reduce it (the dual y)."""
+
+    heads: Heads
+    error: float
+    dual: Float[np.ndarray, "D T"]
+
+
+def problem_at(
+    chosen: Int[np.ndarray, " T"],
+    wanted: Float[np.ndarray, "D every_step"],
+    cap: float,
+    floors: Float[np.ndarray, " D"],
+    steepness: float,
+) -> Problem:
+    """Returns the problem at the chosen steps, given the discounts at every step and the largest γ.
+
+    `floors` are the unavoidable errors of each discount, and the largest of them is the `top`.
+    """
+    low = min(np.log(-np.log(cap)), np.log(MOST_RATE) - 1e-3)
+    times, target = chosen.astype(float), wanted[:, chosen]
+    return Problem(times, target, float(low), float(np.log(MOST_RATE)), floors, float(floors.max()), steepness)
+
+
+def weighted(problem: Problem, log_rates: Float[np.ndarray, " H"]) -> Heads:
+    """Returns heads at these rates with the best weights for each discount."""
+    heads = Heads(log_rates, np.zeros((len(problem.target), len(log_rates))))
+    none = np.zeros(problem.target.shape, bool)
+    for _ in range(2):  # in units of the error that is left, for a precise solution
+        heads = _reweighted(problem, heads, np.ones(len(problem.target), bool), _Rows(none, none))
+    return heads
+
+
+def descend(problem: Problem, heads: Heads, steps: int, gain: float = SEARCH_GAIN, goal: float = 0.0) -> Descent:
+    """Reduces the largest error over all discounts by sequential linear programming.
+
+    Args:
+        problem: The discounts and the bounds.
+        heads: The start.
+        steps: The largest number of linear programs, not counting those that add steps t.
+        gain: The relative improvement that counts as small. Several small improvements in turn end the descent.
+        goal: The error at which the descent ends.
+    """
+    radius, small = FIRST_RADIUS, 0
+    missed = heads.missed(problem.t, problem.target)
+    errors = problem.errors(missed)
+    dual = np.zeros_like(missed)
+    rows = _Rows(np.zeros(missed.shape, bool), np.zeros(missed.shape, bool))
+    for _ in range(steps):
+        error = float(errors.max())
+        if error <= goal:
+            break
+        rows = rows.joined(_extremes(missed))
+        found, rows = _best_change(problem, heads, missed, errors, rows, radius)
+        if found is None:  # the solver gave up; try a smaller change
+            radius /= 2.5
+            if radius < SMALLEST_RADIUS:
+                break
+            continue
+        dual = found.dual
+        rows = rows.thinned(dual)
+        candidate = Heads(
+            np.clip(heads.log_rates + found.log_rates, problem.low, problem.high),
+            np.maximum(heads.weights + found.weights, 0),
+        )
+        # Discounts whose errors are well below the largest may keep weights that are not the best.
+        is_large = ~(problem.errors(candidate.missed(problem.t, problem.target)) < 0.8 * error)
+        candidate = _reweighted(problem, candidate, is_large, rows)
+        left = candidate.missed(problem.t, problem.target)
+        new_errors = problem.errors(left)
+        new_error = float(new_errors.max())
+        share = (error - new_error) / max(error - found.error, 1e-300)  # achieved share of the predicted gain
+        if new_error < error:
+            small = small + 1 if new_error > error * (1 - gain) else 0
+            heads, missed, errors = candidate, left, new_errors
+        radius = min(2 * radius, LARGEST_RADIUS) if share > 0.5 else radius / 2.5 if share < 0.25 else radius
+        if found.error > error * (1 - CONVERGED) or radius < SMALLEST_RADIUS or small == MOST_SMALL_GAINS:
+            break
+    return Descent(heads, float(errors.max()), dual)
+
+
+class _Rows(NamedTuple):
+    """The steps of each discount at which a linear program bounds the residual from above and from below."""
+
+    above: Bool[np.ndarray, "D T"]
+    below: Bool[np.ndarray, "D T"]
+
+    def joined(self, other: "_Rows") -> "_Rows":
+        return _Rows(self.above | other.above, self.below | other.below)
+
+    def thinned(self, dual: Float[np.ndarray, "D T"]) -> "_Rows":
+        if self.above.sum() + self.below.sum() <= 2 * STEPS_KEPT * len(dual):
+            return self
+        return _Rows(self.above & (dual != 0), self.below & (dual != 0))
+
+
+def _extremes(missed: Float[np.ndarray, "D T"]) -> _Rows:
+    """Returns where the residuals have positive maxima and negative minima, and the first and last step."""
+
+    def peaks(values: Float[np.ndarray, "D T"]) -> Bool[np.ndarray, "D T"]:
+        padded = np.pad(values, ((0, 0), (1, 1)), constant_values=-np.inf)
+        found = (values >= padded[:, :-2]) & (values >= padded[:, 2:]) & (values > 0)
+        found[:, [0, -1]] = True
+        return found
+
+    return _Rows(peaks(missed), peaks(-missed))
+
+
+class _Change(NamedTuple):
+    log_rates: Float[np.ndarray, " H"]
+    weights: Float[np.ndarray, "D H"]
+    error: float  # predicted
+    dual: Float[np.ndarray, "D T"]
+
+
+def _best_change(
+    problem: Problem,
+    heads: Heads,
+    missed: Float[np.ndarray, "D T"],
+    errors: Float[np.ndarray, " D"],
+    rows: _Rows,
+    radius: float,
+) -> tuple[_Change | None, _Rows]:
+    """Solves the linear program, adding the steps at which its solution misses a discount, until there are none."""
+    error = errors.max()
+    large = errors > 0.5 * error  # the others cannot become the largest by a small change
+    terms = heads.terms(problem.t)
+    slopes = -np.multiply.outer(problem.t, np.exp(heads.log_rates)) * terms  # ∂e^{-λt} / ∂ln λ
+    found = None
+    for _ in range(MOST_CUTS):
+        used = _Rows(rows.above & large[:, None], rows.below & large[:, None])
+        found = _solved(problem, heads, missed, (terms, slopes), used, error, radius)
+        if found is None:
+            break
+        left = missed - found.weights @ terms.T - (heads.weights * found.log_rates) @ slopes.T
+        gain = error - found.error
+        if np.all(problem.errors(left)[large] <= found.error + 5 * CUT_GAP * gain + 1e-12):
+            break
+        is_beyond = np.abs(left) > problem.allowed(found.error + CUT_GAP * gain)[:, None]
+        peaks = _extremes(left)
+        is_beyond &= large[:, None]
+        rows = rows.joined(_Rows(peaks.above & is_beyond, peaks.below & is_beyond))
+    return found, rows
+
+
+def _solved(
+    problem: Problem,
+    heads: Heads,
+    missed: Float[np.ndarray, "D T"],
+    model: tuple[Float[np.ndarray, "T H"], Float[np.ndarray, "T H"]],
+    rows: _Rows,
+    error: float,
+    radius: float,
+) -> _Change | None:
+    """Minimises the largest linearised error at the given rows; None if the solver gives up.
+
+    The variables are the changes of the weights of the discounts that have rows, those of ln λ, and the error.
+    Residuals are in units of the largest, and weights in its square root, as in `fitting`.
+    """
+    terms, slopes = model
+    discounts = np.flatnonzero(rows.above.any(axis=1) | rows.below.any(axis=1))
+    place = np.searchsorted(discounts, np.arange(len(missed)))
+    count = len(heads.log_rates)
+    size = len(discounts) * count
+    scale = float(np.abs(missed[discounts]).max())
+    unit = np.sqrt(scale)
+    blocks, bounds, kept = [], [], []
+    for sign, mask in ((1.0, rows.above), (-1.0, rows.below)):
+        d, t = np.nonzero(mask)
+        block = np.zeros((len(d), size + count + 1))
+        block[np.arange(len(d))[:, None], place[d][:, None] * count + np.arange(count)] = -sign * terms[t] * unit
+        block[:, size:-1] = -sign * slopes[t] * heads.weights[d]
+        block[:, -1] = -scale
+        # Where the second bound on |missed| is not the smaller one now, it is not at any smaller error.
+        is_steep = problem.top + error / problem.steepness < problem.floors[d] + error
+        steep = block[is_steep]
+        steep[:, -1] /= problem.steepness
+        blocks += [block, steep]
+        bounds += [problem.floors[d] - sign * missed[d, t], problem.top - sign * missed[d, t][is_steep]]
+        kept += [(sign, d, t), (sign, d[is_steep], t[is_steep])]
+    now = heads.weights[discounts].reshape(-1)
+    unbounded = np.array([np.inf])
+    lower = [-np.minimum(now, radius) / unit, np.maximum(-radius, problem.low - heads.log_rates), -unbounded]
+    upper = [np.full(size, radius / unit), np.minimum(radius, problem.high - heads.log_rates), unbounded]
+    solved = linprog(
+        np.append(np.zeros(size + count), 1.0),
+        A_ub=np.vstack(blocks) / scale,
+        b_ub=np.concatenate(bounds) / scale,
+        bounds=np.stack([np.concatenate(lower), np.concatenate(upper)], axis=1),
+        method="highs-ds",
+    )
+    if solved.x is None:
+        return None
+    dual = np.zeros_like(missed)
+    parts = np.split(solved.ineqlin.marginals, np.cumsum([len(block) for block in blocks])[:-1])
+    for part, (sign, d, t) in zip(parts, kept, strict=True):
+        np.add.at(dual, (d, t), -sign * part)
+    weights = np.zeros_like(heads.weights)
+    weights[discounts] = unit * solved.x[:size].reshape(-1, count)
+    return _Change(solved.x[size:-1], weights, float(solved.x[-1]) * scale, dual)
+
+
+def _reweighted(problem: Problem, heads: Heads, chosen: Bool[np.ndarray, " D"], rows: _Rows) -> Heads:
+    """Finds the best weights of the chosen discounts, given the rates."""
+    terms = heads.terms(problem.t)
+    missed = heads.missed(problem.t, problem.target)
+    errors = np.abs(missed).max(axis=1)
+    d = np.flatnonzero(chosen & (errors > 1e-12))
+    if len(d) == 0:
+        return heads
+    missed, best, errors = missed[d], heads.weights[d], errors[d]
+    target, rows = problem.target[d], _Rows(rows.above[d], rows.below[d]).joined(_extremes(missed))
+    now, least = best, errors
+    for _ in range(MOST_CUTS):
+        found = _best_weights(terms, missed, now, errors, rows)
+        if found is None:
+            break
+        weights, predicted = found
+        left = target - weights @ terms.T
+        reached = np.abs(left).max(axis=1)
+        best = np.where((reached < least)[:, None], weights, best)
+        least = np.minimum(reached, least)
+        if np.all(reached <= predicted * (1 + CUT_GAP) + 1e-12):
+            break
+        peaks, beyond = _extremes(left), np.abs(left) > predicted[:, None]
+        rows = rows.joined(_Rows(peaks.above & beyond, peaks.below & beyond))
+    every_weight = heads.weights.copy()
+    every_weight[d] = best
+    return Heads(heads.log_rates, every_weight)
+
+
+def _best_weights(
+    terms: Float[np.ndarray, "T H"],
+    missed: Float[np.ndarray, "D T"],
+    weights: Float[np.ndarray, "D H"],
+    errors: Float[np.ndarray, " D"],
+    rows: _Rows,
+) -> tuple[Float[np.ndarray, "D H"], Float[np.ndarray, " D"]] | None:
+    """Solves one linear program with a block for each discount, in its own units. Returns weights and their errors."""
+    discounts, count = weights.shape
+    units = np.sqrt(errors)
+    (d_above, t_above), (d_below, t_below) = np.nonzero(rows.above), np.nonzero(rows.below)
+    d, t = np.concatenate([d_above, d_below]), np.concatenate([t_above, t_below])
+    sign = np.repeat([1.0, -1.0], [len(d_above), len(d_below)])
+    block = np.column_stack([-sign[:, None] * terms[t] / units[d, None], -np.ones(len(d))])
+    columns = d[:, None] * (count + 1) + np.arange(count + 1)
+    starts = np.arange(len(d) + 1) * (count + 1)
+    lower = np.column_stack([-weights / units[:, None], np.zeros(discounts)]).reshape(-1)
+    solved = linprog(
+        np.tile(np.append(np.zeros(count), 1.0), discounts),
+        A_ub=scipy.sparse.csr_array((block.reshape(-1), columns.reshape(-1), starts), (len(d), len(lower))),
+        b_ub=-sign * missed[d, t] / errors[d],
+        bounds=np.stack([lower, np.full(len(lower), np.inf)], axis=1),
+        method="highs-ds",
+    )
+    if solved.x is None:
+        return None
+    found = solved.x.reshape(discounts, count + 1)
+    return np.maximum(weights + units[:, None] * found[:, :-1], 0), errors * found[:, -1]

@@ -1,0 +1,274 @@
+"""Finds the best weights for given discount factors, and the smallest error that any discount factors can reach.
+
+The weights with the smallest largest error solve a linear program. The columns γ^t of many heads are nearly equal, and
+solvers then fail or lose precision. The program here therefore holds only a few columns at a time: `minimax_weights`
+adds those that the dual solution says would reduce the error, and repeats in units of the error that is left. The same
+dual solution gives a lower bound on the error of any number of heads.
+"""
+
+import math
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.optimize import linprog
+
+from multihorizon.errors import InputError
+
+MOST_SIGNED = 10.0  # largest Σ|wᵢ|, in units of d(0), if weights may be negative
+MOST_RATE = 40.0  # e^{-40 t} is 0 in float precision from t = 1 on
+ALL_STEPS = 400  # up to this many, the linear program has a row for every step
+FITTED_TIMES = 250
+MOST_ADDED = 20  # steps that are added at once
+FIRST_COLUMNS, MOST_COLUMNS, ADDED_COLUMNS = 8, 20, 4
+MOST_ROUNDS = 100
+SMALLEST_GAIN = 1e-4  # relative; a smaller improvement of the error does not count
+NEGLIGIBLE = 1e-9  # relative to d(0)
+HEAVY = 100.0  # weight, relative to the others, of a row that must nearly hold
+RIDGE = 1e-6  # changes the root mean square of the error by at most RIDGE · MOST_SIGNED
+SAME = 1e-12  # relative; a smaller improvement of a sum of squares is rounding
+BLOCK = 4096  # steps that are factorised at once
+CANDIDATES, BOUNDED = 300, 4000  # discount factors that represent any number of heads: in the fit, in the bound
+STEEPEST = 0.31  # largest |∂²e^{-λt} / ∂(ln λ)²|
+
+
+class FitMethod(Enum):
+    """The criterion for the best weights.
+
+    Attributes:
+        MINIMAX: Weights of at least 0 that minimise the largest error.
+        LEAST_SQUARES: Weights of at least 0 that minimise the mean squared error. Compared with MINIMAX, the largest
+            error is larger and the mean squared error smaller.
+        SIGNED_MINIMAX: Weights of either sign that minimise the largest error, for smooth discounts that are not a
+            mixture of exponentials. Σ|wᵢ| is at most 10 · d(0), since it multiplies the errors of the learned values.
+        SIGNED_LEAST_SQUARES: Weights of either sign, with the same bound, that minimise the mean squared error, for
+            discounts that jump, such as a deadline. At a jump every sum of exponentials has a large error, so the
+            largest error says little about the fit elsewhere.
+    """
+
+    MINIMAX = "weights of at least 0 that minimise the largest error"
+    LEAST_SQUARES = "weights of at least 0 that minimise the mean squared error"
+    SIGNED_MINIMAX = "weights of either sign that minimise the largest error"
+    SIGNED_LEAST_SQUARES = "weights of either sign that minimise the mean squared error"
+
+    @property
+    def most(self) -> float | None:
+        """The largest Σ|wᵢ| if weights may be negative, in units of d(0); otherwise None."""
+        return MOST_SIGNED if self in (FitMethod.SIGNED_MINIMAX, FitMethod.SIGNED_LEAST_SQUARES) else None
+
+
+class MinimaxFit(NamedTuple):
+    """Weights, their largest error, and how much a column y · γ^t of another head would reduce it (the dual y)."""
+
+    weights: Float[np.ndarray, " H"]
+    error: float
+    dual: Float[np.ndarray, " T"]
+
+
+def best_weights(
+    gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], method: FitMethod
+) -> Float[np.ndarray, " H"]:
+    """Returns the weights for which Σ wᵢ γᵢ^t is closest to `target` at t = 0, 1, ...; target[0] is 1."""
+    if method in (FitMethod.LEAST_SQUARES, FitMethod.SIGNED_LEAST_SQUARES):
+        return least_squares_weights(gammas, target, method.most)
+    order = np.argsort(gammas)
+    every_step = np.arange(len(target))
+    chosen = every_step if len(every_step) <= ALL_STEPS else fitted_steps(len(every_step) - 1)
+    while True:
+        fit = minimax_weights(np.power.outer(gammas[order], chosen).T, target[chosen], method.most)
+        missed = target.copy()
+        for gamma, weight in zip(gammas[order], fit.weights, strict=True):  # one by one, for there may be many steps
+            missed -= weight * np.power(gamma, every_step)
+        added = peaks(np.abs(missed), MOST_ADDED)
+        added = np.setdiff1d(added[np.abs(missed[added]) > fit.error * 1.001 + NEGLIGIBLE], chosen)
+        if len(added) == 0:
+            return fit.weights[np.argsort(order)]
+        chosen = np.union1d(chosen, added)  # the error peaks between the fitted steps
+
+
+def fitted_steps(t_max: int, count: int = FITTED_TIMES) -> Int[np.ndarray, " T"]:
+    """Returns steps from 0 to t_max, dense where discounts change fast."""
+    return np.unique(np.round(np.geomspace(1, t_max + 1, count)).astype(int)) - 1
+
+
+def minimax_weights(
+    terms: Float[np.ndarray, "T H"], target: Float[np.ndarray, " T"], most: float | None = None
+) -> MinimaxFit:
+    """Minimises the largest |terms · w - target| over w ≥ 0; or, given `most`, over w of either sign with Σ|w| ≤ most.
+
+    Args:
+        terms: γᵢ^t for each step and head, γ increasing. Any order is correct, but takes longer.
+        target: The discount at these steps.
+        most: The largest Σ|w|, if weights may be negative.
+    """
+    columns = terms if most is None else np.concatenate([terms, -terms], axis=1)
+    count = columns.shape[1]
+    weights, error = np.zeros(count), float(np.abs(target).max())
+    dual, cost = np.zeros(len(target)), 0.0
+    used = np.zeros(count, bool)
+    used[np.linspace(0, count - 1, min(count, FIRST_COLUMNS)).astype(int)] = True
+    solved = stalled = False
+    for _ in range(MOST_ROUNDS):
+        found = _improved(columns[:, used], target - columns @ weights, weights[used], error, most)
+        gained = False
+        if found is not None:
+            solved = True
+            candidate = weights.copy()
+            candidate[used], dual, cost = found
+            left = float(np.abs(target - columns @ candidate).max())
+            gained = left < error * (1 - SMALLEST_GAIN)
+            if left < error:
+                weights, error = candidate, left
+        if error < NEGLIGIBLE or (stalled and not gained):
+            break
+        prices = np.where(used, -np.inf, dual @ columns - cost)
+        added = peaks(prices, ADDED_COLUMNS)
+        added = added[prices[added] > SMALLEST_GAIN * error]
+        if len(added) == 0 and found is not None and not gained:
+            break
+        stalled = not gained
+        if stalled or used.sum() > MOST_COLUMNS:
+            used &= weights > 0
+        used[added] = True
+    if not solved:
+        raise InputError("the weights could not be computed; use fewer heads or another t_max")
+    half = terms.shape[1]
+    return MinimaxFit(weights if most is None else weights[:half] - weights[half:], error, dual)
+
+
+def _improved(
+    columns: Float[np.ndarray, "T C"],
+    missed: Float[np.ndarray, " T"],
+    weights: Float[np.ndarray, " C"],
+    error: float,
+    most: float | None,
+) -> tuple[Float[np.ndarray, " C"], Float[np.ndarray, " T"], float] | None:
+    """Solves the linear program for the change of the weights. Returns None if the solver gives up.
+
+    Residuals are in units of the current error, and changes of the weights in its square root. The solver's fixed
+    tolerances then suffice for primal and dual values, however small the error is.
+    """
+    count, unit = len(weights), np.sqrt(error)
+    moves, ceiling = columns * (unit / error), -np.ones((len(missed), 1))
+    rows, bounds = np.block([[moves, ceiling], [-moves, ceiling]]), np.concatenate([missed, -missed]) / error
+    if most is not None:
+        rows = np.vstack([rows, np.append(np.ones(count), 0.0)])
+        bounds = np.append(bounds, (most - weights.sum()) / unit)
+    solved = linprog(
+        np.append(np.zeros(count), 1.0),
+        A_ub=rows,
+        b_ub=bounds,
+        bounds=np.stack([np.append(-weights / unit, 0.0), np.full(count + 1, np.inf)], axis=1),
+        method="highs-ds",
+    )
+    if solved.x is None:
+        return None
+    changed = np.maximum(weights + unit * solved.x[:-1], 0.0)
+    if most is not None:
+        changed *= min(1.0, most / max(changed.sum(), 1e-300))
+    above, below = solved.ineqlin.marginals[: 2 * len(missed)].reshape(2, -1)
+    cost = 0.0 if most is None else -solved.ineqlin.marginals[-1] * error / unit
+    return changed, above - below, float(cost)
+
+
+def peaks(values: Float[np.ndarray, " N"], most: int) -> Int[np.ndarray, " P"]:
+    """Returns the places of the largest local maxima, the largest first."""
+    padded = np.concatenate([[-np.inf], values, [-np.inf]])
+    is_peak = (values >= padded[:-2]) & (values >= padded[2:]) & (values > -np.inf)
+    places = np.flatnonzero(is_peak)
+    return places[np.argsort(-values[places], kind="stable")][:most]
+
+
+def least_squares_weights(
+    gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], most: float | None = None
+) -> Float[np.ndarray, " H"]:
+    """Minimises the sum of (Σ wᵢ γᵢ^t - target)² over w ≥ 0; or, given `most`, over any w with Σ|w| ≤ most."""
+    matrix, aim = _triangular(gammas, target)
+    if most is None:
+        return _nonnegative(matrix, aim)
+    # A small penalty on Σ w² keeps nearly equal columns apart.
+    apart = RIDGE * math.sqrt(len(target)) * np.eye(len(gammas))
+    matrix, aim = np.concatenate([matrix, apart]), np.append(aim, np.zeros(len(gammas)))
+    matrix = np.concatenate([matrix, -matrix], axis=1)
+    weights = _nonnegative(matrix, aim)
+    if weights.sum() > most:  # then Σ|w| = most in the best fit; a heavy row makes it so
+        heavy = HEAVY * np.linalg.norm(matrix)
+        weights = _nonnegative(np.vstack([matrix, np.full(matrix.shape[1], heavy)]), np.append(aim, heavy * most))
+        weights *= min(1.0, most / weights.sum())
+    return weights[: len(gammas)] - weights[len(gammas) :]
+
+
+def _nonnegative(matrix: Float[np.ndarray, "N H"], aim: Float[np.ndarray, " N"]) -> Float[np.ndarray, " H"]:
+    """Minimises |matrix · w - aim|² over w ≥ 0 by the active-set method of Lawson and Hanson.
+
+    The method frees one weight at a time. It ends when none reduces the sum by more than rounding errors, so it also
+    ends where columns are nearly equal.
+    """
+    count = matrix.shape[1]
+    weights, free, blocked = np.zeros(count), np.zeros(count, bool), np.zeros(count, bool)
+    square = float(aim @ aim)
+    while True:
+        slopes = np.where(free | blocked, -np.inf, matrix.T @ (aim - matrix @ weights))
+        best = int(np.argmax(slopes))
+        if slopes[best] <= 0:
+            return weights
+        candidate, kept = _without_negatives(matrix, aim, weights, free | (np.arange(count) == best))
+        missed = aim - matrix @ candidate
+        if missed @ missed >= square * (1 - SAME):
+            blocked[best] = True  # this weight no longer helps; another may
+            continue
+        weights, free, square = candidate, kept, float(missed @ missed)
+        blocked[:] = False
+
+
+def _without_negatives(
+    matrix: Float[np.ndarray, "N H"], aim: Float[np.ndarray, " N"], weights: Float[np.ndarray, " H"], free: np.ndarray
+) -> tuple[Float[np.ndarray, " H"], Bool[np.ndarray, " H"]]:
+    """Returns least-squares weights of the free heads; those that would become negative are set to 0 in turn."""
+    free = free.copy()
+    while True:
+        wanted = np.zeros(len(weights))
+        wanted[free] = np.linalg.lstsq(matrix[:, free], aim, rcond=SAME)[0]
+        if np.all(wanted >= 0):
+            return wanted, free
+        falls = wanted < 0
+        shares = weights[falls] / (weights[falls] - wanted[falls])
+        weights = weights + shares.min() * (wanted - weights)
+        ends = np.flatnonzero(falls)[shares <= shares.min()]
+        weights[ends] = 0.0
+        free[ends] = False
+
+
+def _triangular(
+    gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"]
+) -> tuple[Float[np.ndarray, "N H"], Float[np.ndarray, " N"]]:
+    """Returns a problem with at most H + 1 rows and the same sums of squares, by QR factorisation in blocks."""
+    held = np.empty((0, len(gammas) + 1))
+    for start in range(0, len(target), BLOCK):
+        steps = np.arange(start, min(start + BLOCK, len(target)))
+        block = np.column_stack([np.power.outer(gammas, steps).T, target[steps]])
+        held = np.asarray(np.linalg.qr(np.vstack([held, block]), mode="r"))
+    return held[:, :-1], held[:, -1]
+
+
+def least_error(target: Float[np.ndarray, " every_step"], cap: float) -> float:
+    """Returns a lower bound on the error of any number of heads with γ ≤ cap and weights of at least 0; target[0] is 1.
+
+    For any y with Σ|y_t| ≤ 1, the error is at least Σ y_t (d(t) - Σ wᵢ γᵢ^t). The dual y of a fit with a dense set of
+    γ's makes this bound nearly equal to the smallest error.
+    """
+    chosen = fitted_steps(len(target) - 1)
+    low = np.log(min(-np.log(cap), MOST_RATE))
+    width = np.log(MOST_RATE) - low
+    fit = minimax_weights(_decays(np.linspace(np.log(MOST_RATE), low, CANDIDATES), chosen), target[chosen])
+    dual = fit.dual / max(np.abs(fit.dual).sum(), 1e-300)
+    # The largest Σ y_t γ^t: over a fine grid of ln λ, plus the most by which it can be larger between two of them.
+    step = width / (BOUNDED - 1)
+    largest = (dual @ _decays(np.linspace(np.log(MOST_RATE), low, BOUNDED), chosen)).max() + STEEPEST * step**2 / 8
+    # The weights of a best fit add up to at most d(0) plus its error.
+    return max(0.0, float(dual @ target[chosen]) - max(largest, 0.0) * (1 + fit.error))
+
+
+def _decays(log_rates: Float[np.ndarray, " H"], t: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T H"]:
+    return np.exp(-np.multiply.outer(t, np.exp(log_rates)))

@@ -1,0 +1,109 @@
+"""Searches for the discount factors that express one or several discounts best, with one head more at a time.
+
+The best sum of H exponentials has no formula, and descents from arbitrary factors end in local optima. The best sum of
+H - 1 exponentials says where another head helps most, and a descent from there nearly always ends in the best sum of H.
+Two other starts cover the remaining cases: the H - 1 factors spread out to H, and evenly spaced factors.
+
+A bound on γ leaves each discount an error that even infinitely many heads cannot remove, its floor. The search reduces
+the largest error over all discounts. Near the largest floor, where little can be gained, it also reduces the errors of
+the other discounts beyond their floors.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+
+from multihorizon.discounting.descent import Descent, Heads, Problem, descend, problem_at, weighted
+from multihorizon.discounting.fitting import fitted_steps, peaks
+
+GOOD_ENOUGH = 1e-5  # relative to d(0); learned values are less exact than that, and below it the search is slow
+NEAR_FLOOR = 0.01  # of the largest floor; the same for errors beyond the floors
+STEEPNESS = 20.0  # a gain in the largest error counts this many times as much as one in an error beyond its floor
+FITTED_TIMES = 1000
+DESCENTS, FINE_DESCENTS = 25, 60
+FINE_GAIN = 1e-6  # relative
+MOST_REFINEMENTS = 20
+MISSED = 1e-4  # relative; a peak between the fitted steps that is higher by less does not count
+PRICED = 240  # rates at which the value of another head is computed
+INSERTIONS = 2  # of these rates, as starts
+FIRST_STARTS = 9
+FEW = 4  # up to this many heads, evenly spaced ones are a start
+FASTEST = 1.0  # hazard of the fastest of them
+FAILURES = 2  # heads in turn that do not help, after which the search ends
+SMALLEST_GAIN = 1e-6  # relative; a smaller one is no help
+NO_WEIGHT = 1e-12  # relative to d(0)
+
+
+def search(wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[np.ndarray, " D"]) -> Iterator[Heads]:
+    """Yields the best heads for several discounts: one, two, ... heads, until another head does not help.
+
+    Args:
+        wanted: The discounts at every step; d(0) is 1.
+        cap: The largest γ.
+        floors: The smallest error that any number of heads can reach, for each discount.
+    """
+    problem = problem_at(fitted_steps(wanted.shape[1] - 1, FITTED_TIMES), wanted, cap, floors, STEEPNESS)
+    goal = max(STEEPNESS * GOOD_ENOUGH, NEAR_FLOOR * problem.top)
+    best = descend(problem, _first(problem), DESCENTS, goal=goal)
+    failures, count = 0, 1
+    while failures < FAILURES:
+        yield best.heads
+        if best.error <= goal:
+            return
+        count += 1
+        found = min(
+            (descend(problem, start, DESCENTS, goal=goal) for start in _starts(problem, best, count)), key=_error
+        )
+        failures = 0 if found.error < best.error * (1 - SMALLEST_GAIN) else failures + 1
+        best = found if failures == 0 else best
+
+
+def settled(
+    best: Heads, wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[np.ndarray, " D"]
+) -> Heads:
+    """Descends further with small gains, and adds steps at which an error peaks between the fitted ones."""
+    every_step = np.arange(wanted.shape[1])
+    chosen = fitted_steps(len(every_step) - 1, FITTED_TIMES)
+    for _ in range(MOST_REFINEMENTS):
+        problem = problem_at(chosen, wanted, cap, floors, STEEPNESS)
+        best = descend(problem, weighted(problem, best.log_rates), FINE_DESCENTS, FINE_GAIN).heads
+        missed = np.abs(best.missed(every_step.astype(float), wanted))
+        worst = missed.argmax(axis=1)
+        is_high = missed.max(axis=1) > problem.allowed(problem.error(best)) * (1 + MISSED)
+        added = np.setdiff1d(worst[is_high], chosen)
+        if len(added) == 0:
+            break
+        chosen = np.union1d(chosen, added)
+    return best
+
+
+def _error(found: Descent) -> float:
+    return found.error
+
+
+def _first(problem: Problem) -> Heads:
+    """Returns the best single head among a few."""
+    tried = (weighted(problem, np.array([rate])) for rate in np.linspace(problem.low, problem.high, FIRST_STARTS))
+    return min(tried, key=problem.error)
+
+
+def _starts(problem: Problem, best: Descent, count: int) -> Iterator[Heads]:
+    """Yields heads to descend from: another head where it helps most, the same heads spread out, and even spacing."""
+    rates = np.linspace(problem.high, problem.low, PRICED)
+    helps = np.maximum(best.dual @ Heads(rates, np.empty((0, PRICED))).terms(problem.t), 0).sum(axis=0)
+    for rate in rates[peaks(helps, INSERTIONS)]:
+        yield weighted(problem, np.append(best.heads.log_rates, rate))
+    held = np.sort(best.heads.log_rates)
+    yield weighted(problem, np.interp(np.linspace(0, 1, count), np.linspace(0, 1, len(held)), held))
+    if count <= FEW:
+        yield weighted(problem, np.linspace(problem.low, max(np.log(FASTEST), problem.low + 1), count))
+
+
+def fill_gaps(gammas: Float[np.ndarray, " used"], heads: int, cap: float) -> Float[np.ndarray, " H"]:
+    """Adds discount factors, each in the middle of the widest gap in log effective horizon. Returns them in order."""
+    while len(gammas) < heads:
+        spread = np.log(np.concatenate([[1.0], 1 / (1 - np.sort(gammas)), [1 / (1 - cap)]]))
+        widest = int(np.argmax(np.diff(spread)))
+        gammas = np.append(gammas, 1 - np.exp(-(spread[widest] + spread[widest + 1]) / 2))
+    return np.sort(gammas)
