@@ -1,5 +1,6 @@
 """Naive, precommitted and sophisticated agents: worked examples, and brute force over all policies of small MDPs."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -24,6 +25,7 @@ from multihorizon.mdp import (
     precommitted_by_heads,
     sophisticated,
 )
+from multihorizon.mdp.weighted_heads import WeightedHeads
 
 DO, WAIT = 0, 1
 
@@ -84,7 +86,7 @@ def test_naive_agent_procrastinates_forever() -> None:
 def test_cycling_best_responses_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multihorizon.mdp.consistency.MOST_POLICIES", 1)
     monkeypatch.setattr("multihorizon.mdp.consistency.BEST_RESPONSES", 20)
-    with pytest.raises(InputError, match="best responses from 3 starts, twice 20 each, found none"):
+    with pytest.raises(InputError, match="40 best responses from each of 3 starts found none"):
         sophisticated(chore(0.8), quasi(0.5, 0.99))
 
 
@@ -131,7 +133,9 @@ def test_own_and_acting_bootstraps_differ() -> None:
 def test_first_plan_is_the_best_time_dependent_plan(seed: int) -> None:
     """With two states, two actions and three steps there are 64 plans; the test computes the value of each."""
     mdp, horizons = random_mdp(seed, states=2)
-    transitions = np.asarray(mdp.transitions) * np.exp(-mdp.hazard.mean)
+    survivals = np.random.default_rng(seed).uniform(0.6, 1, size=(2, 2))
+    mdp = replace(mdp, survivals=survivals)
+    transitions = np.asarray(mdp.transitions) * survivals[..., None] * np.exp(-mdp.hazard.mean)
     best = np.full(2, -np.inf)
     for plan in product(product(range(2), repeat=2), repeat=3):
         value, reached = np.zeros(2), np.eye(2)
@@ -143,6 +147,31 @@ def test_first_plan_is_the_best_time_dependent_plan(seed: int) -> None:
     np.testing.assert_allclose(found.values, best, rtol=1e-9, atol=1e-12)
     first = [precommitted(mdp, horizons, steps=left).actions[0] for left in (3, 2, 1)]
     np.testing.assert_array_equal(naive(mdp, horizons, steps=3).actions, first)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 10_000), st.booleans(), st.sampled_from([1, 100, 10_000_000]))
+def test_naive_agents_take_the_first_action_of_each_plan(seed: int, signed: bool, chunk: int) -> None:
+    """Plans are longer than the time after which only the head with the largest γ matters."""
+    mdp, horizons = random_mdp(seed, states=3)
+    if signed:
+        horizons = Horizons(horizons.gammas, horizons.weights * np.random.default_rng(seed).choice([-1, 1], size=3))
+    steps = 5 + seed % 60
+    heads = WeightedHeads(mdp, horizons)
+    planned = np.stack([heads.plan(left)[0] for left in range(steps, 0, -1)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("multihorizon.mdp.weighted_heads.CHUNK", chunk)
+        np.testing.assert_array_equal(naive(mdp, horizons, steps=steps).actions, planned)
+
+
+def test_long_episodes_of_a_naive_agent_are_solved_quickly() -> None:
+    mdp, _ = random_mdp(3)
+    began = time.process_time()
+    found = naive(mdp, Horizons(np.array([0.5, 0.9, 0.99]), np.array([0.3, 0.3, 0.4])), steps=2_000)
+    assert time.process_time() - began < 8  # each plan on its own would take minutes
+    assert found.actions.shape == (2_000, 3)
+    with pytest.raises(InputError, match="too many to compute; use fewer steps"):
+        naive(mdp, Horizons(np.array([0.9999, 0.99991]), np.array([0.5, 0.5])), steps=100_000)
 
 
 @settings(max_examples=6)
@@ -161,6 +190,34 @@ def test_values_match_their_policies_and_none_beats_the_first_plan(seed: int) ->
     long = precommitted(mdp, horizons, steps=400)
     np.testing.assert_allclose(planned.values, long.values, atol=1e-6)
     np.testing.assert_array_equal(naive(mdp, horizons).actions[0], planned.actions[0])
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000))
+def test_behaviour_with_durations_and_survivals_has_its_exact_values(seed: int) -> None:
+    """The values are those of `action_values`, which goes through the times of rewards and does not use heads."""
+    mdp, horizons = random_mdp(seed)
+    rng = np.random.default_rng(seed)
+    durations, survivals = rng.choice([0.5, 1, 3.25], size=(3, 2)), rng.uniform(0.6, 1, size=(3, 2))
+    mdp = replace(mdp, durations=durations, survivals=survivals)
+    found = naive_by_heads(mdp, horizons)
+    policy = found.actions[0]
+    q = values_of(mdp, horizons, policy)
+    np.testing.assert_allclose(found.values, q[np.arange(3), policy], atol=1e-9)
+    heads = acting_head_values(mdp, horizons, policy)
+    np.testing.assert_allclose(np.tensordot(horizons.weights, heads, 1), q, atol=1e-9)
+    own = own_head_values(mdp, horizons)
+    best = [acting_head_values(mdp, horizons, one)[:, np.arange(3), one] for one in every_policy(mdp)]
+    np.testing.assert_allclose(own.max(axis=2), np.max(best, axis=0), atol=1e-9)
+    np.testing.assert_array_equal(np.tensordot(horizons.weights, own, 1).argmax(axis=1), policy)
+    try:
+        stable = sophisticated(mdp, horizons)
+    except InputError:
+        return  # there is no equilibrium
+    actions = stable.actions[0]
+    q = values_of(mdp, horizons, actions)
+    np.testing.assert_allclose(stable.values, q[np.arange(3), actions], atol=1e-9)
+    assert np.all(q[np.arange(3), actions] >= q.max(axis=1) - 1e-9)
 
 
 @settings(max_examples=15)

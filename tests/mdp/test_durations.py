@@ -1,5 +1,7 @@
 """Transitions with durations and survivals, checked against linear systems, unit steps and simulation."""
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -9,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multihorizon.discounting import discount
-from multihorizon.discounting.hazard import Dirac, Exponential, Gamma, Prior
+from multihorizon.discounting import Horizons, discount
+from multihorizon.discounting.hazard import Dirac, Exponential, Gamma, Prior, Samples
 from multihorizon.errors import InputError
 from multihorizon.mdp import HazardousMDP, action_values, optimal_control, q_learning, simulate
 
@@ -64,6 +66,56 @@ def test_whole_durations_equal_unit_steps(seed: int, prior: Prior) -> None:
     assert split.states == 3 + int((np.asarray(mdp.durations) - 1).sum())
 
 
+@settings(max_examples=20)
+@given(
+    st.integers(0, 1000),
+    st.sampled_from([[1, 2, 5], [1, 3e5, 1e6], [0.1, 0.2, 0.3, 0.7], [0.37211, math.pi]]),
+    st.booleans(),
+)
+def test_rewards_may_come_at_any_times(seed: int, lengths: list[float], at_risk: bool) -> None:
+    """Compares with a mixture of linear systems over the horizons of the discount and the hazards of the prior."""
+    mdp, policy = random_mdp(seed, whole=True)
+    rng = np.random.default_rng(seed)
+    horizons = Horizons(rng.uniform(0, 0.99, size=3), rng.normal(size=3))
+    prior = Samples(rng.uniform(0, 0.2, size=2)) if at_risk else Dirac(0.0)
+    mdp = replace(mdp, durations=rng.choice(lengths, size=(3, 2)), hazard=prior, discount=horizons.discount)
+    exact = sum(
+        weight * mass * values_by_linear_system(mdp, policy, gamma * np.exp(-rate))
+        for gamma, weight in zip(horizons.gammas, horizons.weights, strict=True)
+        for rate, mass in zip(*prior.atoms, strict=True)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("multihorizon.mdp.values.FEW_ROWS", 0)  # otherwise whole durations are split into unit steps
+        found = action_values(mdp, policy)
+    np.testing.assert_allclose(found, exact, atol=1e-11 * np.abs(exact).max())
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 1000))
+def test_times_agree_with_unit_steps_under_a_power_law(seed: int) -> None:
+    mdp, policy = random_mdp(seed, whole=True)
+    mdp = replace(mdp, discount=discount.hyperbolic(0.3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("multihorizon.mdp.values.FEW_ROWS", 0)
+        by_times = action_values(mdp, policy)
+    np.testing.assert_allclose(by_times, action_values(mdp, policy), atol=1e-11 * np.abs(by_times).max())
+
+
+def test_long_durations_take_little_time() -> None:
+    """The work grows with the number of different times, and not with the length of the durations."""
+    cycle = np.array([[[0.0, 1.0]], [[1.0, 0.0]]])
+    mdp = HazardousMDP(cycle, np.array([[1.0], [10.0]]), durations=np.array([[1e6], [3.0]]))
+    began = time.process_time()
+    for last, wanted in ((50.0, [1, 11]), (3e6, [23, 33])):
+        found = action_values(replace(mdp, discount=discount.deadline(last)), np.ones((2, 1)))
+        np.testing.assert_allclose(found[:, 0], wanted, rtol=1e-12)
+    ends = replace(mdp, transitions=0.5 * cycle, discount=discount.hyperbolic(1e-6))
+    t = np.arange(60) * (1e6 + 3)
+    series = 0.25 ** np.arange(60) * (1 / (1 + 1e-6 * t) + 10 * 0.5 / (1 + 1e-6 * (t + 1e6)))
+    np.testing.assert_allclose(action_values(ends, np.ones((2, 1)))[0, 0], series.sum(), rtol=1e-12)
+    assert time.process_time() - began < 5
+
+
 def test_durations_and_survivals_of_one_change_nothing() -> None:
     plain, policy = random_mdp(1, whole=True)
     plain = replace(plain, durations=None, survivals=None, discount=discount.hyperbolic(0.1))
@@ -82,7 +134,7 @@ def test_dangerous_shortcut_by_hand() -> None:
     either = np.full((2, 2), 0.5)
     hyperbolic = action_values(replace(mdp, discount=discount.hyperbolic(1.0)), either)
     np.testing.assert_allclose(hyperbolic[0], [1 / 5, 0.5 / 2])
-    for gamma, taken in [(0.9, 0), (0.7, 1)]:  # γ³ against ½
+    for gamma, taken in [(0.9, 0), (0.7, 1)]:  # action 0 is better if γ³ > ½
         best = optimal_control(replace(mdp, discount=discount.exponential(gamma)))
         np.testing.assert_allclose(best.values[0], [gamma**4, 0.5 * gamma])
         assert best.policy[0] == taken
@@ -116,11 +168,16 @@ def test_simulation_and_q_learning_agree(whole: bool) -> None:
         (lambda m: replace(m, durations=np.ones(3)), r"durations must be an array \[3 2\], like rewards, got \[3\]"),
         (
             lambda m: action_values(replace(m, discount=discount.hyperbolic(0.1)), np.full((3, 2), 0.5)),
-            "only whole durations can be split into steps",
+            "rewards come at more than 100 different times",
         ),
+        (lambda m: m.in_unit_steps(), "only whole durations can be split into steps"),
+        (lambda m: replace(m, durations=np.full((3, 2), 1e6)).in_unit_steps(), "would have 5,999,997 states, too many"),
     ],
 )
-def test_invalid_input_is_rejected_with_a_message(make: Callable[[HazardousMDP], object], words: str) -> None:
+def test_invalid_input_is_rejected_with_a_message(
+    make: Callable[[HazardousMDP], object], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("multihorizon.mdp.durations.MOST_TIMES", 100)
     mdp, _ = random_mdp(0, whole=False)
     with pytest.raises(InputError, match=words):
         make(mdp)

@@ -1,12 +1,13 @@
 """The paper's two equivalences and its Lemma, on random MDPs: by computation and by simulation."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special
+from scipy import sparse, special
 
 from multihorizon.discounting import Horizons, discount, hazard, single
 from multihorizon.discounting.hazard import Density, Dirac, Exponential, Gamma, Mixture, Samples, Uniform
@@ -226,6 +227,59 @@ def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
     ends = HazardousMDP(np.array([[[1.0], [0.0]]]), np.ones((1, 2)))
     rare = action_values(ends, np.array([[1 - 2.0**-40, 2.0**-40]]))
     np.testing.assert_allclose(rare, [[2.0**40 + 1, 1]])  # an end that is unlikely is still an end
+
+
+@pytest.mark.parametrize("kept", [np.asarray, np.float64, sparse.csr_array], ids=["float32", "converted", "sparse"])
+@pytest.mark.parametrize("seed", range(20))
+def test_float32_probabilities_add_up_to_one_within_their_rounding(kept: Any, seed: int) -> None:
+    """Without an end, the chain of a policy is endless, whether float32 sums are a little above or below 1."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.exponential(size=(30, 40, 30)).astype(np.float32)
+    transitions = drawn / drawn.sum(axis=2, keepdims=True)
+    policy = rng.exponential(size=(30, 40)).astype(np.float32)
+    policy /= policy.sum(axis=1, keepdims=True)
+    assert transitions.dtype == policy.dtype == np.float32
+    rewards = rng.normal(size=(30, 40))
+    given = kept(transitions if kept is not sparse.csr_array else transitions.reshape(-1, 30))
+    found = HazardousMDP(given, rewards, discount=discount.generalised_hyperbolic(0.1, 2.0))
+    doubles = [one.astype(float) for one in (transitions, policy)]
+    exact = [one / one.sum(axis=-1, keepdims=True) for one in doubles]
+    expected = action_values(replace(found, transitions=exact[0]), exact[1])
+    np.testing.assert_allclose(action_values(found, policy), expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_float32_probabilities_that_end_episodes_do_so() -> None:
+    ends = np.full((2, 1, 2), np.float32(0.4999))
+    found = action_values(HazardousMDP(ends, np.ones((2, 1))), np.ones((2, 1), np.float32))
+    np.testing.assert_allclose(found, 1 / (1 - 2 * float(np.float32(0.4999))), rtol=1e-10)
+    with pytest.raises(ValueError, match=r"those of state 1, action 0 add up to 1\.0002"):
+        HazardousMDP(np.array([ends[0], ends[1] + np.float32(2e-4)]), np.ones((2, 1)))
+
+
+@pytest.mark.parametrize("s", [0.011, 0.03, 0.05, 0.06])
+@pytest.mark.parametrize("k", [0.01, 3.0])
+def test_values_under_discounts_that_fall_slower_than_any_power_at_first(s: float, k: float) -> None:
+    """Σ e^{-(kt)^s} is Γ(1 + 1/s) / k + ½ up to terms of order k^s. For s = 0.05, times near 1e26 matter most."""
+    mdp, policy = endless()
+    found = action_values(replace(mdp, discount=discount.ebert_prelec(k, s)), policy)
+    np.testing.assert_allclose(found, special.gamma(1 + 1 / s) / k, rtol=1e-10)
+    believed = action_values(replace(mdp, hazard=hazard.Stable(k, s)), policy)
+    np.testing.assert_allclose(believed, found, rtol=1e-12)
+
+
+def test_sums_that_depend_on_times_beyond_those_of_floats_are_rejected() -> None:
+    mdp, policy = endless()
+    with pytest.raises(ValueError, match="times beyond 1e\\+280 matter"):
+        action_values(replace(mdp, discount=discount.ebert_prelec(1e-78, 0.01)), policy)
+
+
+def test_values_with_a_numerical_prior_match_its_closed_form() -> None:
+    mdp, policy = endless()
+    exact = Gamma(0.1, 1.02)
+    numerical = Density(lambda x: float(exact.density(x)))
+    for prior in (numerical, Mixture([numerical, Gamma(0.1, 1.02)])):
+        found = action_values(replace(mdp, hazard=prior), policy)
+        np.testing.assert_allclose(found, 0.1**-1.02 * special.zeta(1.02, 10), rtol=1e-9)
 
 
 def test_one_state_by_hand() -> None:

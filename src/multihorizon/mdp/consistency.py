@@ -22,13 +22,13 @@ from scipy.sparse import csgraph
 
 from multihorizon.discounting import Horizons, single
 from multihorizon.discounting.discount import exponential
-from multihorizon.errors import InputError, at_least
-from multihorizon.mdp.model import HazardousMDP
+from multihorizon.errors import InputError, at_least, numbers, shown
+from multihorizon.mdp.model import HazardousMDP, check_mdp
 from multihorizon.mdp.values import optimal_control
-from multihorizon.mdp.weighted_heads import Behaviour, WeightedHeads
+from multihorizon.mdp.weighted_heads import MOST_STEPS, Behaviour, WeightedHeads, check_horizons
 
 MOST_POLICIES = 20_000  # up to this number, all policies are tested for an equilibrium
-BEST_RESPONSES = 200  # otherwise, the largest number of best responses from each start, in each of two ways
+BEST_RESPONSES = 200  # `_respond` gives up each of its two series of best responses after this many
 Response = Callable[[Int[np.ndarray, " S"]], Int[np.ndarray, " S"]]
 
 
@@ -52,6 +52,8 @@ def own_head_values(mdp: HazardousMDP, horizons: Horizons) -> Float[np.ndarray, 
         mdp: The MDP, with a known hazard. Its discount is not used.
         horizons: The discount factors, with γ e^{-λ} < 1.
     """
+    check_mdp(mdp)
+    check_horizons(horizons)
     return np.stack([optimal_control(replace(mdp, discount=exponential(float(g)))).values for g in horizons.gammas])
 
 
@@ -65,7 +67,14 @@ def acting_head_values(
         horizons: The discount factors, with γ e^{-λ} < 1.
         actions: The action that the agent takes in each state [S].
     """
-    actions = np.asarray(actions)
+    check_horizons(horizons)
+    given, actions = actions, numbers("actions", actions)
+    if actions.shape != (check_mdp(mdp).states,) or not np.all(np.isin(actions, np.arange(mdp.actions))):
+        raise InputError(
+            f"actions must be {mdp.states} whole numbers from 0 to {mdp.actions - 1}, one for each state, "
+            f"got {shown(given)}"
+        )
+    actions = actions.astype(int)
     each = [WeightedHeads(mdp, single(float(gamma))) for gamma in horizons.gammas]
     return np.concatenate([head.bootstrapped(actions) for head in each])
 
@@ -79,14 +88,13 @@ def naive(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Be
         steps: The length of an episode, if it is cut off; by default it is not.
 
     Raises:
-        InputError: If the hazard is not known, the head with the largest γ has a negative weight, or γ e^{-λ} is 1 and
-            `steps` is not given.
+        InputError: If the hazard is not known, transitions have durations, or there is too much to compute for so many
+            steps. Without `steps`, also if the head with the largest γ has a negative weight or γ e^{-λ} is 1.
     """
     heads = WeightedHeads(mdp, horizons)
     if steps is None:
         return heads.behaviour(heads.plan(None)[:1])
-    remaining = range(at_least("steps", steps, 1), 0, -1)
-    return heads.behaviour(np.stack([heads.plan(left)[0] for left in remaining]), ends=True)
+    return heads.behaviour(heads.first_actions(at_least("steps", steps, 1, MOST_STEPS))[::-1], ends=True)
 
 
 def precommitted(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Behaviour:
@@ -104,7 +112,9 @@ def precommitted(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None
         InputError: In the same cases as `naive`.
     """
     heads = WeightedHeads(mdp, horizons)
-    return heads.behaviour(heads.plan(None if steps is None else at_least("steps", steps, 1)), ends=steps is not None)
+    return heads.behaviour(
+        heads.plan(None if steps is None else at_least("steps", steps, 1, MOST_STEPS)), ends=steps is not None
+    )
 
 
 def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
@@ -114,6 +124,7 @@ def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
         mdp: The MDP, with a known hazard. Its discount is not used.
         horizons: The discount Σ wᵢ γᵢ^t.
     """
+    check_horizons(horizons)
     chosen = np.tensordot(horizons.weights, own_head_values(mdp, horizons), 1).argmax(axis=1)
     return WeightedHeads(mdp, horizons).behaviour(chosen[None])
 
@@ -147,13 +158,14 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
         steps: The length of an episode, if it is cut off; by default it is not.
 
     Raises:
-        InputError: If no equilibrium exists or none is found (the message says which), and in the cases of `naive`.
+        InputError: If the hazard is not known, or if no equilibrium exists or none is found (the message says which).
+            Where the horizon is not finite, also if γ e^{-λ} is 1.
     """
     heads = WeightedHeads(mdp, horizons)
     if steps is not None:
         ahead = np.zeros((len(heads.horizons), mdp.states))
         rows = []
-        for _ in range(at_least("steps", steps, 1)):
+        for _ in range(at_least("steps", steps, 1, MOST_STEPS)):
             rows.append(heads.best(heads.horizons.weights, heads.lookahead(ahead)))
             ahead = heads.taken(heads.lookahead(ahead), rows[-1])
         found = heads.behaviour(np.stack(rows[::-1]), ends=True)
@@ -226,7 +238,7 @@ def _fixed_point(heads: WeightedHeads) -> Equilibrium:
         ]
         starts.append(np.tensordot(weights, own_head_values(heads.mdp, heads.horizons), 1).argmax(axis=1))
         stable = [found for start in starts for found in _respond(response, start)]
-        tried = f"best responses from {len(starts)} starts, twice {BEST_RESPONSES} each, found none"
+        tried = f"{2 * BEST_RESPONSES} best responses from each of {len(starts)} starts found none"
     if not stable:
         raise InputError(
             f"no equilibrium in pure policies that do not depend on time: {tried}; give steps, the length of an "

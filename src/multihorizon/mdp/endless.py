@@ -1,7 +1,8 @@
 """Values of tasks that never end, where survival s(t) times discount d(t) falls as a power law with a finite sum.
 
 The expected reward E[R_t] of a finite Markov chain approaches a sequence that repeats itself with the chain's period.
-From then on, each of its terms is multiplied by a sum of s(t) d(t), which the Euler-Maclaurin formula gives.
+From then on, each of its values is multiplied by the sum of s(t) d(t) over the times t at which that value recurs. The
+Euler-Maclaurin formula gives this sum.
 """
 
 import math
@@ -18,16 +19,18 @@ from multihorizon.mdp.model import HazardousMDP
 
 MOST_TERMS = 2_000_000
 TOO_LONG = f"episodes under this policy are too long to sum: more than {MOST_TERMS:,} steps contribute to the value"
+MOST_KEPT = 50_000_000  # expected rewards of one period
 REPEATS = 1e-14  # relative; expected rewards that differ by less count as equal
 SETTLED = 1024  # periods after which three terms of the formula are accurate
-FAR = 1e30  # time after which a power law has its final exponent
-MARGIN = 1e-3  # required excess of the exponent over 1; numerically integrated priors have this accuracy
+MARGIN = 1e-3  # required excess of the exponent over 1
+SETTLING = 1e-5  # share of the longest time after which the exponent of a power law must not change
+TAIL = 1e-10  # largest error of the sum after the longest time, relative to the whole sum
 X, W = np.polynomial.legendre.leggauss(20)
 
 
 def refuse_infinite_sums(mdp: HazardousMDP, state: int) -> None:
     """Raises an InputError unless Σ s(t) d(t) is known to be finite. s·d falls as t^{-a}, and the sum needs a > 1."""
-    if mdp.discount.prior is not None and FAR * _rate(mdp, FAR) > 1 + MARGIN:
+    if mdp.discount.prior is not None and _exponent(mdp, _longest(mdp)) > 1 + MARGIN:
         return
     raise InputError(
         f"the values can be infinite: from state {state} this policy earns for ever, and {mdp.discount.label} under "
@@ -48,9 +51,11 @@ def endless_series(
         first: The transitions of the first step [S·A S].
     """
     period = _period(chain)
+    if 1 + SETTLED * period > MOST_TERMS or period * mdp.states > MOST_KEPT:
+        raise InputError(TOO_LONG)
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     expected = rewards
-    earlier = np.full((period, mdp.states), np.nan)  # expected rewards over one period, at half the time
+    earlier = np.full((period, mdp.states), np.nan)  # expected rewards over the last period before `start`
     start, end = 1, 1 + SETTLED * period  # start ≡ 1 modulo the period, so `recent` and `earlier` have the same phase
     while end <= MOST_TERMS:
         recent = np.empty((period, mdp.states))
@@ -73,12 +78,31 @@ def tail_sums(mdp: HazardousMDP, start: int, period: int) -> Float[np.ndarray, "
     By the Euler-Maclaurin formula the sum is ∫c / p + c/2 - p c'/12, where p is the period. The omitted terms
     have order (p / start)^4 and are negligible if start ≥ 1024 p.
     """
-    at = start + np.arange(period, dtype=float)
+    at, longest = start + np.arange(period, dtype=float), _longest(mdp)
     c = _shares(mdp, at)
     between = np.array([_integral(mdp, a, b) for a, b in pairwise(at)])
-    beyond = _integral(mdp, at[-1], FAR) + FAR * _shares(mdp, FAR) / (FAR * _rate(mdp, FAR) - 1)
-    integrals = beyond + np.append(np.cumsum(between[::-1])[::-1], 0.0)
+    covered = _integral(mdp, at[-1], longest)
+    exponent = _exponent(mdp, longest)
+    beyond = longest * float(_shares(mdp, longest)) / (exponent - 1)
+    unsettled = abs(exponent - _exponent(mdp, SETTLING * longest)) / (exponent - 1)
+    if beyond * unsettled > TAIL * (covered + beyond):
+        raise InputError(
+            f"the values cannot be computed: {mdp.discount.label} under hazard {mdp.hazard} falls too slowly, so that "
+            f"times beyond {longest:g} matter; use a larger k or s, an episodic task or a discount that falls faster"
+        )
+    integrals = covered + beyond + np.append(np.cumsum(between[::-1])[::-1], 0.0)
     return integrals / period + c / 2 + period * _rate(mdp, at) * c / 12
+
+
+def _longest(mdp: HazardousMDP) -> float:
+    """Returns the longest time at which s and d are known."""
+    assert mdp.discount.prior is not None
+    return min(mdp.hazard.longest_time, mdp.discount.prior.longest_time)
+
+
+def _exponent(mdp: HazardousMDP, t: float) -> float:
+    """Returns -d ln c / d ln t, the exponent of c(t) = s(t) d(t) if it is a power law."""
+    return t * float(_rate(mdp, t))
 
 
 def _shares(mdp: HazardousMDP, t: np.ndarray | float) -> Values:

@@ -6,12 +6,14 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from multihorizon.discounting.hazard.prior import generator
 from multihorizon.discounting.horizons import discount_factors
 from multihorizon.errors import InputError, at_least
-from multihorizon.mdp.model import HazardousMDP
+from multihorizon.mdp.model import HazardousMDP, check_mdp
 
 RATE_POWER = 0.8  # step size 1 / visits^0.8: fast, with guaranteed convergence (Even-Dar & Mansour, 2003)
 MOST_STEPS = 100_000
+MOST_EPISODES = 10_000_000
 
 
 def q_learning(
@@ -37,10 +39,11 @@ def q_learning(
         InputError: If an argument is invalid, or an episode does not end within 100,000 steps.
     """
     gammas = discount_factors(gammas)
-    mdp.check_place(start)
+    check_mdp(mdp).check_place(start)
+    episodes, rng = at_least("the number of episodes", episodes, 1, MOST_EPISODES), generator(rng)
     values = np.zeros((mdp.states, mdp.actions, len(gammas)))
     visits = np.zeros((mdp.states, mdp.actions))
-    for episode in _episodes(mdp, start, at_least("the number of episodes", episodes, 1), rng):
+    for episode in _episodes(mdp, start, episodes, rng):
         for state, action, following in reversed(episode):
             visits[state, action] += 1
             rate = visits[state, action] ** -RATE_POWER

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,10 +11,35 @@ from scipy import sparse
 
 from multihorizon.discounting.discount import Discount, none
 from multihorizon.discounting.hazard import Dirac, Prior
-from multihorizon.errors import InputError
+from multihorizon.discounting.hazard.prior import check_prior
+from multihorizon.discounting.sources import check_discount
+from multihorizon.errors import InputError, between, instance, numbers, shown
 
-ROUNDED = 1e-9  # how far from 1 a sum of probabilities may be
+ROUNDED = 1e-9  # how far from 1 a sum of probabilities may be, if they are not rounded to float32
+FLOAT32 = np.finfo(np.float32)
+MOST_SPLIT = 1_000_000  # rows of an MDP in unit steps
 Policy = Float[np.ndarray, "S A"]
+
+
+def rounding(probabilities: np.ndarray, counts: np.ndarray | int) -> np.ndarray | float:
+    """Returns how far from 1 rounding may move sums of `counts` probabilities.
+
+    Float32 numbers come from float32 arithmetic, whatever type they have now. Float32 normalisation of n numbers moves
+    their sum by at most (n + 2) units in the last place.
+    """
+    with np.errstate(over="ignore"):
+        is_single = np.array_equal(probabilities, probabilities.astype(np.float32))
+    return np.maximum(ROUNDED, (counts + 2) * float(FLOAT32.eps)) if is_single else ROUNDED
+
+
+def _of_every(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """Returns the rows of all actions in each state."""
+    return np.asarray(np.add.outer(states * len(actions), actions).reshape(-1))
+
+
+def check_mdp(mdp: "HazardousMDP") -> "HazardousMDP":
+    """Returns `mdp` if it is an MDP of this package."""
+    return instance("mdp", mdp, HazardousMDP, "an mdp.HazardousMDP")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +51,7 @@ class HazardousMDP:
     Args:
         transitions: P(s' | s, a), an array [S A S] or, for large MDPs, a sparse matrix [S·A S]. Rows may add up to
             less than 1: the rest is the probability that the episode ends with that step. A sum within 1e-9 of 1
+            counts as 1. If all probabilities are float32 numbers, a sum of n of them within (n + 2) · 2^{-23} of 1
             counts as 1.
         rewards: The reward of each transition, which is paid at its start [S A].
         hazard: The prior H over the hazard of an episode, per unit of time.
@@ -47,9 +74,13 @@ class HazardousMDP:
     survivals: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rewards", np.asarray(self.rewards, dtype=float))
-        if not sparse.issparse(self.transitions):
-            object.__setattr__(self, "transitions", np.asarray(self.transitions, dtype=float))
+        object.__setattr__(self, "rewards", numbers("rewards", self.rewards))
+        if sparse.issparse(self.transitions):
+            numbers("transitions", self.transitions.data)
+        else:
+            object.__setattr__(self, "transitions", numbers("transitions", self.transitions))
+        check_prior(self.hazard)
+        check_discount(self.discount)
         if self.rewards.ndim != 2 or not np.all(np.isfinite(self.rewards)):
             raise InputError("the rewards of an MDP must be a finite array [states, actions]")
         states, actions = self.rewards.shape
@@ -59,9 +90,15 @@ class HazardousMDP:
             )
         self._check_each("durations", lambda x: (x > 0) & np.isfinite(x), "positive and finite")
         self._check_each("survivals", lambda x: (x > 0) & (x <= 1), "in (0, 1]")
-        if self.moves.nnz and not (self.moves.data.min() >= 0 and self.moves.sum(axis=1).max() <= 1 + ROUNDED):
+        if self.moves.nnz and not self.moves.data.min() >= 0:
+            raise InputError(f"transition probabilities must be at least 0, but one is {self.moves.data.min():g}")
+        sums = self.moves.sum(axis=1)
+        wrong = np.flatnonzero(sums > 1 + ROUNDED)
+        if len(wrong):
+            state, action = divmod(int(wrong[0]), self.actions)
             raise InputError(
-                "transition probabilities must be at least 0 and add up to at most 1 for each state and action"
+                "transition probabilities must add up to at most 1 for each state and action, but those of state "
+                f"{state}, action {action} add up to {sums[wrong[0]]:.10g}"
             )
 
     def _check_each(self, name: str, allowed: Callable[[np.ndarray], np.ndarray], words: str) -> None:
@@ -69,7 +106,7 @@ class HazardousMDP:
         given = getattr(self, name)
         if given is None:
             return
-        values = np.asarray(given, dtype=float)
+        values = numbers(name, given)
         if values.shape != self.rewards.shape:
             raise InputError(
                 f"{name} must be an array [{self.states} {self.actions}], like rewards, got {list(values.shape)}"
@@ -86,11 +123,11 @@ class HazardousMDP:
     def moves(self) -> sparse.csr_array:
         """P as a sparse matrix [S·A S]."""
         given = self.transitions
-        matrix = sparse.csr_array(given if sparse.issparse(given) else given.reshape(-1, self.states))
+        matrix = sparse.csr_array(given if sparse.issparse(given) else given.reshape(-1, self.states), dtype=float)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         sums = matrix.sum(axis=1)
-        rounded = (np.abs(sums - 1) <= ROUNDED) & (sums != 1)
+        rounded = (np.abs(sums - 1) <= rounding(matrix.data, np.diff(matrix.indptr))) & (sums != 1)
         return sparse.csr_array(sparse.diags_array(1 / np.where(rounded, sums, 1.0)) @ matrix)
 
     @cached_property
@@ -101,17 +138,27 @@ class HazardousMDP:
         return sparse.csr_array(sparse.diags_array(self.survivals.reshape(-1)) @ self.moves)
 
     def discounted(self, gamma: float) -> sparse.csr_array:
-        """Returns γ^{dt} P, which multiplies the value of the next state in a head with discount factor γ.
+        """Returns γ^{dt} e^{-λ(s,a)} P, the factor of the next state's value in a head with discount factor γ.
 
         Args:
-            gamma: The discount factor.
+            gamma: The discount factor, in [0, 1].
 
         Returns:
             A sparse matrix [S·A S].
         """
+        gamma = between("gamma", gamma, 0, 1)
         if self.durations is None:
             return gamma * self.matrix
         return sparse.csr_array(sparse.diags_array(gamma ** self.durations.reshape(-1)) @ self.matrix)
+
+    @property
+    def rows_in_unit_steps(self) -> float | None:
+        """The number of states times actions of `in_unit_steps`; None if a duration is not a whole number."""
+        if self.durations is None:
+            return float(self.rewards.size)
+        if not np.all(self.durations == np.round(self.durations)):
+            return None
+        return float((self.states + (self.durations - 1).sum()) * self.actions)
 
     def in_unit_steps(self) -> "HazardousMDP":
         """Returns the same MDP with every transition split into steps of duration 1; durations must be whole.
@@ -120,34 +167,46 @@ class HazardousMDP:
         of them. They have no reward, and all their actions have the same effect.
 
         Raises:
-            InputError: If a duration is not a whole number.
+            InputError: If a duration is not a whole number, or there would be more than a million pairs of a state and
+                an action.
         """
         if self.durations is None:
             return self
-        steps = self.durations.reshape(-1)
-        if not np.all(steps == np.round(steps)):
+        rows = self.rows_in_unit_steps
+        if rows is None:
+            real = self.durations[self.durations != np.round(self.durations)]
             raise InputError(
-                f"only whole durations can be split into steps, got {steps[steps != np.round(steps)][0]:g}; use an "
-                "exponential discount under a known hazard, or compute the values of each head separately"
+                f"only whole durations can be split into steps, got {real[0]:g}; use an exponential discount under a "
+                "known hazard, or compute the values of each head separately"
+            )
+        if rows > MOST_SPLIT:
+            raise InputError(
+                f"with steps of duration 1 this MDP would have {rows / self.actions:,.0f} states, too many: the number "
+                f"of states times {self.actions} actions may be at most {MOST_SPLIT:,}; use a longer unit of time, or "
+                "an exponential discount under a known hazard"
             )
         # Row r with n steps leads to the first of its n - 1 intermediate states, each of which leads to the next. The
         # last one has the outcomes of row r. In an intermediate state all actions have the same effect.
-        between = steps.astype(int) - 1
+        between = self.durations.reshape(-1).astype(int) - 1
+        size, every = int(rows) // self.actions, np.arange(self.actions)
         last = self.states + np.cumsum(between) - 1
-        first = last - between + 1
-        size = self.states + int(between.sum())
-        moves = sparse.lil_array((size * self.actions, size))
-        plain = self.matrix.tolil()
-        every = np.arange(self.actions)
-        for row, (n, begin, end) in enumerate(zip(between, first, last, strict=True)):
-            if n == 0:
-                moves[[row], : self.states] = plain[[row]]
-                continue
-            moves[row, begin] = 1.0
-            for place in range(begin, end):
-                moves[place * self.actions + every, place + 1] = 1.0
-            for action in every:
-                moves[[end * self.actions + action], : self.states] = plain[[row]]
+        long = np.flatnonzero(between)
+        inner = np.setdiff1d(np.arange(self.states, size), last[long])
+        plain = sparse.coo_array(self.matrix)
+        begins, places = plain.coords
+        short, ends = between[begins] == 0, between[begins] > 0
+        parts = [
+            (begins[short], places[short], plain.data[short]),
+            (long, (last - between + 1)[long], np.ones(len(long))),
+            (_of_every(inner, every), np.repeat(inner + 1, self.actions), np.ones(len(inner) * self.actions)),
+            (
+                _of_every(last[begins[ends]], every),
+                np.repeat(places[ends], self.actions),
+                np.repeat(plain.data[ends], self.actions),
+            ),
+        ]
+        starts, following, chances = (np.concatenate(column) for column in zip(*parts, strict=True))
+        moves = sparse.coo_array((chances, (starts, following)), shape=(size * self.actions, size))
         rewards = np.concatenate([self.rewards, np.zeros((size - self.states, self.actions))])
         return HazardousMDP(sparse.csr_array(moves), rewards, self.hazard, self.discount)
 
@@ -165,7 +224,8 @@ class HazardousMDP:
         """Checks a policy and removes the rounding errors of its rows.
 
         Args:
-            policy: The probability of each action in each state [S A]. Rows must add up to 1 to within 1e-9.
+            policy: The probability of each action in each state [S A]. Rows must add up to 1, within rounding as for
+                transitions.
 
         Returns:
             The policy with rows that add up to 1 [S A].
@@ -173,11 +233,11 @@ class HazardousMDP:
         Raises:
             InputError: If it is not a policy of this MDP.
         """
-        policy = np.asarray(policy, dtype=float)
+        policy = numbers("a policy", policy)
         if (
             policy.shape != self.rewards.shape
             or not np.all(policy >= 0)
-            or not np.all(np.abs(policy.sum(axis=1) - 1) <= ROUNDED)
+            or not np.all(np.abs(policy.sum(axis=1) - 1) <= rounding(policy, self.actions))
         ):
             raise InputError(
                 f"a policy must be an array [{self.states} {self.actions}] of probabilities, one row for each state, "
@@ -195,10 +255,14 @@ class HazardousMDP:
         Raises:
             InputError: If there is no such state or action.
         """
-        if not (0 <= state < self.states and 0 <= action < self.actions):
+        exist = [
+            isinstance(one, Integral) and not isinstance(one, bool) and 0 <= one < count
+            for one, count in ((state, self.states), (action, self.actions))
+        ]
+        if not all(exist):
             raise InputError(
                 f"there are states 0 to {self.states - 1} and actions 0 to {self.actions - 1}, "
-                f"but no state {state} with action {action}"
+                f"but no state {shown(state)} with action {shown(action)}"
             )
 
     def under(self, policy: Policy, gamma: float = 1.0) -> tuple[sparse.csr_array, Float[np.ndarray, " S"]]:
@@ -209,9 +273,12 @@ class HazardousMDP:
             gamma: A discount factor, by which the transitions are multiplied.
 
         Returns:
-            The transitions times γ^{dt} [S S], and the expected reward of each state [S]. An expected reward that is
-            no larger than the rounding error of its sum is set to 0.
+            The transitions times γ^{dt} e^{-λ(s,a)} [S S], and the expected reward of each state [S]. An expected
+            reward that is no larger than the rounding error of its sum is set to 0.
         """
+        policy = numbers("a policy", policy)
+        if policy.shape != self.rewards.shape:
+            raise InputError(f"a policy must be an array [{self.states} {self.actions}], got {list(policy.shape)}")
         choose = sparse.csr_array(
             (policy.reshape(-1), (np.repeat(np.arange(self.states), self.actions), np.arange(policy.size))),
             shape=(self.states, policy.size),
@@ -227,7 +294,7 @@ class HazardousMDP:
     def draw_next(
         self, states: Int[np.ndarray, " N"], actions: Int[np.ndarray, " N"], rng: np.random.Generator
     ) -> Int[np.ndarray, " N"]:
-        """Draws a successor s' ~ P(· | s, a) for each state and action, without the hazard of the episode.
+        """Draws a successor s' ~ e^{-λ(s,a)} P(· | s, a) for each state and action, without the episode's hazard.
 
         Args:
             states: The states [N].

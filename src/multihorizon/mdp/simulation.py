@@ -5,10 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from multihorizon.discounting.hazard.prior import generator
 from multihorizon.errors import InputError, at_least
-from multihorizon.mdp.model import HazardousMDP, Policy
+from multihorizon.mdp.model import HazardousMDP, Policy, check_mdp
 
 MOST_STEPS = 1_000_000
+MOST_EPISODES = 10_000_000
 
 
 class Estimate(NamedTuple):
@@ -42,9 +44,10 @@ def simulate(
     Raises:
         InputError: If an argument is invalid, or an episode does not end within a million steps.
     """
-    policy = mdp.check_policy(policy)
+    policy = check_mdp(mdp).check_policy(policy)
     mdp.check_place(state, action)
-    episodes = at_least("the number of episodes", episodes, 2)
+    episodes = at_least("the number of episodes", episodes, 2, MOST_EPISODES)
+    rng = generator(rng)
     returns = np.zeros(episodes)
     alive = np.arange(episodes)
     survive = np.exp(-mdp.hazard.sample(rng, episodes))  # e^{-λ}, the probability of surviving a unit of time

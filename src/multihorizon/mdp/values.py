@@ -8,15 +8,17 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
 from scipy.sparse import csgraph
-from scipy.sparse.linalg import splu
 
 from multihorizon.discounting import hazard
 from multihorizon.errors import InputError
+from multihorizon.mdp.durations import timed_series
 from multihorizon.mdp.endless import MOST_TERMS, TOO_LONG, endless_series, refuse_infinite_sums
-from multihorizon.mdp.model import HazardousMDP, Policy
+from multihorizon.mdp.linear import solve
+from multihorizon.mdp.model import HazardousMDP, Policy, check_mdp
 
 TOLERANCE = 1e-12  # of the sum of the series, relative to the largest value
 BLOCK = 64  # times at which s(t) d(t) is evaluated together
+FEW_ROWS = 10_000  # up to this size, an MDP with durations is split into unit steps
 ESTIMATED_AT = 4096  # terms after which the required number of terms is estimated
 
 
@@ -38,7 +40,7 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
     Raises:
         InputError: If the policy is invalid or the values can be infinite.
     """
-    policy = mdp.check_policy(policy)
+    policy = check_mdp(mdp).check_policy(policy)
     if mdp.durations is not None:
         return _values_over_durations(mdp, policy)
     chain, rewards = mdp.under(policy)
@@ -61,16 +63,22 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
 
 
 def _values_over_durations(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
-    """Returns the values where transitions have durations: with one γ if that suffices, otherwise in unit steps."""
+    """Returns the values where transitions have durations, from one γ if that suffices."""
     gamma = _known_gamma(mdp)
     if gamma is not None and gamma < 1:
         chain, rewards = mdp.under(policy, gamma)
         return mdp.rewards + (mdp.discounted(gamma) @ solve(chain, rewards)).reshape(mdp.rewards.shape)
     if gamma == 1:  # durations then have no effect
         return action_values(replace(mdp, durations=None), policy)
-    split = mdp.in_unit_steps()
-    walked = np.concatenate([policy, np.full((split.states - mdp.states, mdp.actions), 1 / mdp.actions)])
-    return action_values(split, walked)[: mdp.states]
+    slowest = math.exp(-mdp.hazard.support[0]) * mdp.discount.slowest_gamma
+    chain, rewards = mdp.under(policy, slowest)
+    live = _earning(chain, rewards)
+    is_endless = slowest == 1 and bool(np.any(_endless(mdp, policy, chain, live)))
+    if is_endless or (mdp.rows_in_unit_steps or math.inf) <= FEW_ROWS:
+        split = mdp.in_unit_steps()
+        walked = np.concatenate([policy, np.full((split.states - mdp.states, mdp.actions), 1 / mdp.actions)])
+        return action_values(split, walked)[: mdp.states]
+    return timed_series(mdp, policy, rewards, live, slowest)
 
 
 def _known_gamma(mdp: HazardousMDP) -> float | None:
@@ -108,12 +116,6 @@ def _endless(mdp: HazardousMDP, policy: Policy, chain: sparse.csr_array, live: n
     stays = (mdp.matrix @ live.astype(float)).reshape(policy.shape)
     leaves = live & np.any((policy > 0) & (stays < 1 - 1e-12), axis=1)
     return live & ~_reaching(chain, leaves)
-
-
-def solve(chain: sparse.csr_array, rewards: Float[np.ndarray, " S"]) -> Float[np.ndarray, " S"]:
-    """Solves v = r + chain v."""
-    system = sparse.csc_array(sparse.eye_array(chain.shape[0]) - chain)
-    return np.asarray(splu(system).solve(rewards))
 
 
 def _series(
@@ -176,7 +178,7 @@ def optimal_control(mdp: HazardousMDP) -> Optimum:
     Raises:
         InputError: If the hazard is not known, the discount is not exponential, or γ e^{-λ} is 1.
     """
-    gamma = _known_gamma(mdp)
+    gamma = _known_gamma(check_mdp(mdp))
     if gamma is None:
         raise InputError(
             "optimal control needs a known hazard (Dirac) and an exponential discount, "

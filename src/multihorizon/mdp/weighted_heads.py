@@ -3,18 +3,21 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from multihorizon.discounting import Horizons, hazard
 from multihorizon.discounting.discount import exponential, none
-from multihorizon.errors import InputError
-from multihorizon.mdp.model import HazardousMDP
-from multihorizon.mdp.values import optimal_control, solve
+from multihorizon.errors import InputError, instance
+from multihorizon.mdp.linear import solve
+from multihorizon.mdp.model import HazardousMDP, check_mdp
+from multihorizon.mdp.values import optimal_control
 
-# A plan stops changing at the time t at which γ^t e^{-λt} of the largest γ is this small, or at which the weights of
-# the other heads add up to this share of the largest γ's weight.
+# Let γ be the largest discount factor and w its weight. A plan stops changing as soon as one of two quantities falls to
+# this value: γ^t e^{-λt}, or the sum of |wᵢ| γᵢ^t over the other heads divided by w γ^t.
 NEGLIGIBLE = 1e-14
 MOST_STEPS = 100_000
+MOST_PLANNED = 200_000_000  # pairs of a plan and a time in the plans of a naive agent
+CHUNK = 4_000_000  # values of plans that are in memory at once
 BETTER = 1e-10  # an action is preferred if it is better by this share of the largest value
 
 
@@ -31,10 +34,23 @@ class Behaviour:
     values: Float[np.ndarray, " S"]
 
 
+def check_horizons(horizons: Horizons) -> Horizons:
+    """Returns `horizons` if they are `Horizons`."""
+    return instance("horizons", horizons, Horizons, "Horizons, such as gauss_grid(discount.hyperbolic(0.1), 3)")
+
+
+def _ties_for_best(worth: Float[np.ndarray, "*plans S A"]) -> Bool[np.ndarray, "*plans S A"]:
+    """Returns whether each action is the best of its state, or worth as much up to rounding."""
+    slack = BETTER * np.maximum(np.abs(worth).max(axis=(-2, -1), keepdims=True), 1e-300)
+    return np.asarray(worth >= worth.max(axis=-1, keepdims=True) - slack)
+
+
 class WeightedHeads:
     """The heads of a discount in an MDP: those with a nonzero weight, each γ once, in increasing order."""
 
     def __init__(self, mdp: HazardousMDP, horizons: Horizons) -> None:
+        check_mdp(mdp)
+        check_horizons(horizons)
         if not isinstance(mdp.hazard, hazard.Dirac):
             raise InputError(f"the behaviour of an agent is solved for a known hazard (Dirac), not {mdp.hazard}")
         gammas, which = np.unique(horizons.gammas, return_inverse=True)
@@ -68,12 +84,11 @@ class WeightedHeads:
     ) -> Int[np.ndarray, " S"]:
         """Returns the best action of each state by weighted values; `kept` wins ties."""
         worth = np.tensordot(weights, values, 1)
-        slack = BETTER * max(float(np.abs(worth).max()), 1e-300)
-        first = (worth >= worth.max(axis=1, keepdims=True) - slack).argmax(axis=1)  # the first of tied actions
+        is_best = _ties_for_best(worth)
+        first = is_best.argmax(axis=1)
         if kept is None:
             return first
-        stays = worth[np.arange(len(kept)), kept] >= worth.max(axis=1) - slack
-        return np.where(stays, kept, first)
+        return np.where(is_best[np.arange(len(kept)), kept], kept, first)
 
     @property
     def ratios(self) -> Float[np.ndarray, " H"]:
@@ -82,25 +97,31 @@ class WeightedHeads:
         return gammas / gammas[-1] if gammas[-1] > 0 else np.ones(1)
 
     def beliefs(self) -> Float[np.ndarray, "T H"]:
-        """Returns wᵢ γᵢ^t / γ_max^t for each time t, until only the largest γ matters."""
+        """Returns wᵢ γᵢ^t / γ_max^t for each time t, until only the largest γ matters or the discount is negligible."""
         weights, gammas = self.horizons.weights, self.horizons.gammas
         if weights[-1] < 0:
             raise InputError(
                 f"the head with the largest γ, {gammas[-1]:g}, has a negative weight, {weights[-1]:g}: the discount is "
                 "negative in the long run, and there is no best plan"
             )
-        ratios = self.ratios
         last = 0
         if len(gammas) > 1:
-            faded = np.log(NEGLIGIBLE * weights[-1] / np.abs(weights[:-1]).sum()) / np.log(max(ratios[-2], 1e-300))
             unfelt = np.log(NEGLIGIBLE) / np.log(self.rates[-1]) if self.rates[-1] < 1 else np.inf
-            last = int(np.ceil(max(min(faded, unfelt), 1)))
+            last = int(np.ceil(max(min(self._faded_after(), unfelt), 1)))
         if last > MOST_STEPS:
             raise InputError(
                 f"a plan under these horizons changes for {last:,} steps, but at most {MOST_STEPS:,} are computed: the "
                 f"discount factors {gammas[-2]:.8g} and {gammas[-1]:.8g} are too close together"
             )
-        return weights * ratios ** np.arange(last + 1)[:, None]
+        return weights * self.ratios ** np.arange(last + 1)[:, None]
+
+    def _faded_after(self) -> int:
+        """Returns the time after which the weights of all heads but that with the largest γ are negligible."""
+        weights = np.abs(self.horizons.weights)
+        if len(weights) == 1:
+            return 0
+        share = NEGLIGIBLE * weights[-1] / weights[:-1].sum()
+        return int(np.ceil(max(np.log(share) / np.log(max(self.ratios[-2], 1e-300)), 1)))
 
     def plan(self, steps: int | None) -> Int[np.ndarray, "T S"]:
         """Returns the actions of the best plan under the discount, computed backwards in time."""
@@ -121,6 +142,46 @@ class WeightedHeads:
             rows.append(self.best(weights / np.abs(weights).max(), values))
             ahead = self.taken(values, rows[-1])
         return np.stack(rows[::-1])
+
+    def first_actions(self, steps: int) -> Int[np.ndarray, "steps S"]:
+        """Returns the first actions of the best plans for 1, 2, ..., `steps` steps.
+
+        All plans are computed together. From the time `faded` on, only the head with the largest γ matters, and plans
+        with the same number of steps left are the same.
+        """
+        self.require_unit_steps()
+        weights, faded = self.horizons.weights, min(self._faded_after(), steps)
+        if faded * steps > MOST_PLANNED:
+            raise InputError(
+                f"a naive agent's plans for up to {steps:,} steps change for {faded:,} steps, too many to compute; use "
+                "fewer steps, or discount factors that are further apart"
+            )
+        shape = (len(self.horizons), self.mdp.states)
+        last = np.sign(weights[-1]) * np.eye(len(weights))[-1]
+        ends = np.zeros((steps - faded + 1, *shape))  # values of plans with 0, 1, ... steps left after `faded`
+        for left in range(1, len(ends)):
+            ahead = self.lookahead(ends[left - 1])
+            ends[left] = self.taken(ahead, self.best(last, ahead))
+        if faded == 0:
+            return np.stack([self.best(last, self.lookahead(values)) for values in ends[:-1]])
+        parts = min(steps, -(-steps * shape[0] * self.mdp.rewards.size // CHUNK))
+        lengths = np.array_split(np.arange(1, steps + 1), parts)
+        return np.concatenate([self._first_actions_of(part, ends, faded) for part in lengths])
+
+    def _first_actions_of(
+        self, lengths: Int[np.ndarray, " n"], ends: Float[np.ndarray, "left H S"], faded: int
+    ) -> Int[np.ndarray, "n S"]:
+        """Returns the first actions of the plans with some lengths, computed backwards in time."""
+        actions = np.zeros((len(lengths), self.mdp.states), dtype=int)
+        values = np.where((lengths >= faded)[:, None, None], ends[np.maximum(lengths - faded, 0)], 0.0)
+        for t in range(min(faded, int(lengths[-1])) - 1, -1, -1):
+            begun = np.flatnonzero(lengths > t)
+            following = np.stack([(p @ values[begun, head].T).T for head, p in enumerate(self.scales)], axis=1)
+            ahead = following.reshape(*following.shape[:2], *self.mdp.rewards.shape) + self.mdp.rewards
+            weights = self.horizons.weights * self.ratios**t
+            actions[begun] = _ties_for_best(np.einsum("h,nhsa->nsa", weights, ahead)).argmax(axis=2)
+            values[begun] = np.take_along_axis(ahead, actions[begun][:, None, :, None], axis=3)[..., 0]
+        return actions
 
     def behaviour(self, actions: Int[np.ndarray, "T S"], ends: bool = False) -> Behaviour:
         """Returns the actions with their values. If `ends` is true, the episode is cut off after the last row."""

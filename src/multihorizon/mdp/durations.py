@@ -1,0 +1,106 @@
+"""Values of MDPs whose transitions have durations, under a discount that is not exponential.
+
+A reward may then come at any sum of durations. The series goes through these times in order, and leaves out the
+rewards whose sum is negligible. Its work grows with the number of different times, and not with their size.
+"""
+
+import heapq
+import math
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy import sparse
+
+from multihorizon.errors import InputError
+from multihorizon.mdp.linear import solve
+from multihorizon.mdp.model import HazardousMDP, Policy
+
+TOLERANCE = 1e-12  # of the terms that are left out, relative to the largest value
+SHARE = 1e-3  # of the remaining tolerance that the terms of one time may take
+MOST_TIMES = 100_000
+BLOCK = 64  # times at which s(t) d(t) is evaluated together
+
+
+def timed_series(
+    mdp: HazardousMDP, policy: Policy, rewards: Float[np.ndarray, " S"], live: Bool[np.ndarray, " S"], slowest: float
+) -> Float[np.ndarray, "S A"]:
+    """Returns Σ_t s(t) d(t) E[R_t] [S A], where t goes through all sums of durations.
+
+    Let W_t(s, a) be the expected reward at time t after a first transition (s, a) at time 0, and U_t(s) = Σ π W_t. Then
+    W_t = R at t = 0, and each U_t adds P U_t to W_{t + dt}. With s(t) d(t) ≤ bound · slowest^t, leaving out U_t
+    changes the values by at most bound · slowest^t · max|U_t| · M, where M is the largest expected number of visits to
+    states that can still earn, discounted by slowest^t.
+
+    Args:
+        mdp: The MDP, with durations.
+        policy: The probability of each action in each state [S A].
+        rewards: The expected reward of each state under the policy [S].
+        live: Whether each state can still earn [S].
+        slowest: The γ of an exponential bound on s(t) d(t).
+
+    Raises:
+        InputError: If the values depend on more than 100,000 different times.
+    """
+    assert mdp.durations is not None
+    keep = sparse.diags_array(live.astype(float))
+    chain, _ = mdp.under(policy, slowest)
+    visits = max(1.0, float(solve(sparse.csr_array(keep @ chain @ keep), live.astype(float)).max()))
+    scale = mdp.discount.bound * visits
+    lengths, each = np.unique(mdp.durations.reshape(-1), return_inverse=True)
+    ticks, unit = _in_whole_units(lengths)
+    moves = [
+        sparse.csr_array(sparse.diags_array((each == index).astype(float)) @ mdp.matrix @ keep)
+        for index in range(len(lengths))
+    ]
+    total = np.zeros(policy.size)
+    pending = {0: mdp.rewards.reshape(-1)}  # W_t by t
+    waiting = [0]  # a heap of the times in `pending`
+    block: list[tuple[int, np.ndarray]] = []
+    left_out = 0.0
+
+    def add_block() -> None:
+        nonlocal total
+        times = np.array([at / unit for at, _ in block])
+        shares = mdp.discount(times) * np.exp(mdp.hazard.log_survival(times))
+        total = total + np.asarray(shares) @ np.stack([arriving for _, arriving in block])
+        block.clear()
+
+    for count in range(MOST_TIMES):
+        if count % BLOCK == 0 and block:
+            add_block()
+        if not waiting:
+            break
+        now = heapq.heappop(waiting)
+        arriving = pending.pop(now)
+        block.append((now, arriving))
+        earned = rewards if now == 0 else (policy * arriving.reshape(policy.shape)).sum(axis=1)
+        size = scale * slowest ** (now / unit) * float(np.abs(earned * live).max())
+        if size <= SHARE * max(TOLERANCE * np.abs(total).max() - left_out, 0.0):
+            left_out += size
+            continue
+        for tick, move in zip(ticks, moves, strict=True):
+            step = move @ earned
+            if now + tick in pending:
+                pending[now + tick] += step
+            elif np.any(step):
+                pending[now + tick] = step
+                heapq.heappush(waiting, now + tick)
+    else:
+        raise InputError(
+            f"rewards come at more than {MOST_TIMES:,} different times, too many to sum; use durations with a larger "
+            "common unit, an exponential discount under a known hazard, or compute the values of each head separately"
+        )
+    if block:
+        add_block()
+    return total.reshape(policy.shape)
+
+
+def _in_whole_units(lengths: Float[np.ndarray, " n"]) -> tuple[list[int], int]:
+    """Returns durations as multiples of 1 / unit, and the unit.
+
+    Durations are read as the decimal numbers that print them, so that 0.1 + 0.2 and 0.3 are the same time.
+    """
+    exact = [Fraction(repr(float(length))) for length in lengths]
+    unit = math.lcm(*(one.denominator for one in exact))
+    return [int(one * unit) for one in exact], unit
