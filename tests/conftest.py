@@ -14,14 +14,8 @@ from jaxtyping import install_import_hook
 
 # Types and shapes are checked while the tests run, except in modules that validate user input themselves.
 SOURCE = Path(__file__).parent.parent / "src"
-PUBLIC = {
-    "errors",
-    "agents.config",
-    *(
-        f"runs.{name}"
-        for name in ("configuration", "configure", "episodes", "metrics", "policy", "run", "saved_policy")
-    ),
-}
+RUNS = ("configuration", "configure", "episodes", "metrics", "observations", "policy", "run", "saved_policy")
+PUBLIC = {"errors", "agents.config", *(f"runs.{name}" for name in RUNS)}
 modules = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("*.py")]
 install_import_hook(
     [name for name in modules if not name.endswith("__init__") and name.partition(".")[2] not in PUBLIC],
@@ -31,7 +25,7 @@ install_import_hook(
 settings.register_profile("suite", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("suite")
 
-# A shell starts background jobs with SIGINT ignored, and child processes inherit this. The tests of Ctrl-C need it.
+# A shell starts background jobs with SIGINT ignored, and child processes inherit this. The tests of Ctrl-C need SIGINT.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -211,7 +211,7 @@ def test_an_optimiser_given_by_dataclasses_replace_is_kept() -> None:
         (lambda: mh.train("rainbow", Corridor()), "pass a function that makes one"),
         (lambda: mh.train("rainbow", gymnasium.make("Pendulum-v1")), "only discrete actions are supported"),
         (lambda: mh.train("rainbow", 3), "is not an environment"),
-        (lambda: mh.train("rainbow", "CartPole-v1", network=3), "a network must be a function"),
+        (lambda: mh.train("rainbow", "CartPole-v1", network=3), "a network must be an equinox module"),
         (lambda: mh.train("rainbow", "CartPole-v1", network=mh.ConvTorso(((8, 3, 1),), 8)), "takes images"),
         (lambda: mh.train("rainbow", "CartPole-v1", steps=10), "steps must be more than the 1,000 steps"),
         (lambda: mh.train("rainbow", "CartPole-v1", num_envs=0), "num_envs must be a whole number"),

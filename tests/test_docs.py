@@ -1,4 +1,4 @@
-"""The documentation's Python runs, its links work, its commands parse, and its outputs are current."""
+"""In the documentation, all Python blocks run, links work, commands parse, and outputs are current."""
 
 import json
 import re

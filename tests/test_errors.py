@@ -1,6 +1,8 @@
 """Tests the checks of numbers and names: what they accept, and the one-line error that they raise."""
 
 import math
+from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multihorizon.errors import InputError, at_least, inside, one_of, positive
+from multihorizon.errors import (
+    InputError,
+    as_function,
+    at_least,
+    between,
+    inside,
+    instance,
+    member,
+    numbers,
+    one_of,
+    positive,
+    true_or_false,
+)
 from multihorizon.files import read_json, writable_folder, write_json
 
 NO_NUMBERS: list[Any] = ["3", None, [1], True, {}, 1j, object(), np.array([1.0, 2.0])]
@@ -50,6 +64,48 @@ def test_non_number_is_refused(value: Any) -> None:
         inside("gamma", value, 0, 1)
 
 
+@pytest.mark.parametrize("value", [*NO_NUMBERS, math.nan, -0.1, 1.1, 10**400])
+def test_a_number_outside_a_closed_interval_is_refused(value: Any) -> None:
+    assert [between("level", edge, 0, 1) for edge in (0, 1)] == [0.0, 1.0]
+    assert between("k", math.inf, 0, math.inf) == math.inf
+    with pytest.raises(InputError, match=r"^level must lie in \[0, 1\], got [^\n]+$"):
+        between("level", value, 0, 1)
+    if value not in (1.1, 10**400) if isinstance(value, float | int) else True:
+        with pytest.raises(InputError, match=r"^k must be a number of at least 0, got [^\n]+$"):
+            between("k", value, 0, math.inf)
+
+
+@pytest.mark.parametrize(
+    "value", ["0.5", None, {}, 1j, object(), float, [1.0, "a"], [[1.0, 2.0], [3.0]], np.array(["a"]), [None], [10**400]]
+)
+def test_what_is_not_an_array_of_numbers_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match=r"^rates must be a number or an array of numbers, got [^\n]+$"):
+        numbers("rates", value)
+
+
+@pytest.mark.parametrize(
+    "value", [3, [1, 2.5], np.float32(0.5), np.array([True]), [Fraction(1, 2)], np.zeros((0, 2)), [2**70, 0.5]]
+)
+def test_arrays_of_numbers_become_floats(value: Any) -> None:
+    found = numbers("rates", value)
+    assert found.dtype == float
+    np.testing.assert_array_equal(found, np.array(value).astype(float))
+
+
+def test_values_of_another_type_are_refused() -> None:
+    assert instance("rng", 3, int, "a whole number") == 3
+    assert true_or_false("signed", True)
+    assert as_function("the density", abs, "one hazard") is abs
+    with pytest.raises(InputError, match=r"^rng must be a whole number, got 'a'$"):
+        instance("rng", "a", int, "a whole number")
+    for value in (1, None, "yes"):
+        with pytest.raises(InputError, match=r"^signed must be True or False, got "):
+            true_or_false("signed", value)  # type: ignore[arg-type]
+    for value in (1.0, float):
+        with pytest.raises(InputError, match=r"^the density must be a function of one hazard, got "):
+            as_function("the density", value, "one hazard")
+
+
 def test_an_array_is_shown_in_one_line() -> None:
     with pytest.raises(InputError) as problem:
         at_least("x", np.eye(2), 1)  # type: ignore[arg-type]
@@ -59,8 +115,21 @@ def test_an_array_is_shown_in_one_line() -> None:
 def test_numpy_numbers_are_accepted() -> None:
     assert at_least("steps", np.int64(3), 1) == 3
     assert positive("k", np.float32(0.5)) == 0.5
+    assert between("level", np.float32(1), 0, 1) == 1
     with pytest.raises(InputError, match=r"got -0\.5$"):
         positive("k", np.float64(-0.5))
+
+
+class Colour(Enum):
+    RED = 1
+    BLUE = 2
+
+
+def test_only_a_member_of_an_enum_is_accepted() -> None:
+    assert member("colour", Colour.RED, Colour) is Colour.RED
+    for value in ("RED", 1, None, Colour):
+        with pytest.raises(InputError, match=r"^colour must be one of Colour\.RED, Colour\.BLUE, got [^\n]+$"):
+            member("colour", value, Colour)
 
 
 def test_non_name_is_refused() -> None:

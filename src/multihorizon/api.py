@@ -41,7 +41,9 @@ def watch(
 
     Args:
         policy: A trained policy.
-        env: The environment, as for `multihorizon.train`; by default the one that the policy was trained in.
+        env: The environment, as for `multihorizon.train`; by default the one that the policy was trained in. A
+            function that makes a Gymnasium environment must give it `render_mode="rgb_array"`. If an environment cannot
+            be drawn, the video shows the curves only.
         out: An .mp4 or .gif file. An .mp4 needs `pip install imageio-ffmpeg`.
         seed: The seed of the episode.
         max_steps: The largest number of steps to show.
@@ -49,19 +51,26 @@ def watch(
 
     Returns:
         The file, the number of steps and the return.
+
+    Raises:
+        InputError: An argument is invalid, or the environment was made without a render mode.
     """
     from multihorizon.reports.video import check_writer, write_video
+    from multihorizon.runs.policy import check_policy
     from multihorizon.runs.watching import record_episode
 
+    check_policy(policy)
     at_least("seed", seed, 0, 2**31 - 1)
     at_least("max_steps", max_steps, 1, 27_000)
+    if fps is not None:
+        at_least("fps", fps, 1, 120)
     path = Path(out)
     check_writer(path)
     writable_file(path)
     chosen = policy.world(env)
     episode = record_episode(policy, chosen, seed, max_steps)
-    rate = at_least("fps", episode.frames_per_second if fps is None else fps, 1, 120)
-    write_video(episode, path, f"{policy.agent.name} in {chosen.name}", rate)
+    title = ", by ".join([f"{policy.agent.name} in {chosen.name}", *policy.changes])
+    write_video(episode, path, title, episode.frames_per_second if fps is None else fps)
     return Video(path, len(episode.actions), float(episode.rewards.sum()))
 
 
@@ -96,6 +105,7 @@ def report(
     from multihorizon.reports.data import read_runs
     from multihorizon.reports.page import write_report
     from multihorizon.reports.sections import build_paper_report, build_report
+    from multihorizon.runs.folder import inside
     from multihorizon.runs.progress import warn as print_warning
 
     if folder is None:
@@ -106,7 +116,7 @@ def report(
     else:
         curves = read_dopamine(Path(dopamine)) if dopamine is not None else None
         contents = build_report(read_runs(Path(folder), warn or print_warning), curves)
-        files = write_report(contents, Path(folder) / "report" if out is None else Path(out))
+        files = write_report(contents, inside(Path(folder), "report") if out is None else Path(out))
     return ReportFiles(files[0], files, contents)
 
 

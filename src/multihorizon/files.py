@@ -2,16 +2,18 @@
 
 import json
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from multihorizon import interrupts
 from multihorizon.errors import InputError
 
 UNFINISHED = ".unfinished-"  # precedes the process id in the name of a file that is being written
-MOST_JSON_BYTES = 64 * 2**20
+MOST_JSON_BYTES = 16 * 2**20
 CHECKSUM = "checksum"
 
 
@@ -30,6 +32,7 @@ def atomically(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, path)
     unfinished = path.with_name(f".{path.stem}{UNFINISHED}{os.getpid()}{path.suffix}")
+    unfinished.unlink(missing_ok=True)  # in an untrusted folder it could be a link to a file elsewhere
     try:
         yield unfinished
         with unfinished.open("rb+") as file:
@@ -68,7 +71,10 @@ def read_json(path: Path) -> dict[str, Any]:
         InputError: The file is missing, too large or damaged, or holds no JSON object.
     """
     try:
-        if path.stat().st_size > MOST_JSON_BYTES:
+        held = path.stat()
+        if not stat.S_ISREG(held.st_mode):  # reading a pipe or a device might never end
+            raise ValueError("it is not a file")
+        if held.st_size > MOST_JSON_BYTES:
             raise ValueError(f"it is larger than {MOST_JSON_BYTES // 2**20} MiB")
         content = json.loads(path.read_text(encoding="utf-8"))
         json.dumps(content, ensure_ascii=False).encode()  # fails for unpaired surrogates, which no file can store
@@ -115,6 +121,7 @@ def file_checksum(path: Path) -> str:
     checksum = 0
     with path.open("rb") as file:
         while piece := file.read(2**24):
+            interrupts.check()
             checksum = zlib.crc32(piece, checksum)
     return f"{checksum:08x}"
 

@@ -6,12 +6,26 @@ but not while a file is written, and not in a callback of another library, which
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+SECONDS_TO_TRY_AGAIN = 0.05
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Raised by the first signal, wherever the program is.
+
+    Python exits by SIGINT, whatever the program's own exit status, if a KeyboardInterrupt passes through `exec`, which
+    dataclasses use. It does not do so for a subclass.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 class _Received:
@@ -34,6 +48,12 @@ def check() -> None:
 def was_received() -> bool:
     """Returns whether a signal was received."""
     return _received.number is not None
+
+
+def request(number: int) -> None:
+    """Asks the program to stop, as the first signal does."""
+    if _received.number is None:
+        _received.number = number
 
 
 def exit_status() -> int:
@@ -65,8 +85,19 @@ def _first(number: int, frame: Any) -> None:
         if signal.getsignal(one) is _first:
             signal.signal(one, _second)
     if not _received.deferring:
-        raise KeyboardInterrupt
+        raise Interrupted(number)
     os.write(2, b"\nmultihorizon: interrupted, stopping after the current step; interrupt again to stop at once\n")
+
+
+def _swallowed(told: "sys.UnraisableHookArgs") -> None:
+    """Sends the signal again if Python ignored its exception, as it does in callbacks of the garbage collector."""
+    if _received.number is None or not issubclass(told.exc_type, Interrupted):
+        sys.__unraisablehook__(told)
+        return
+    for one in SIGNALS:
+        if signal.getsignal(one) is _second:
+            signal.signal(one, _first)
+    threading.Timer(SECONDS_TO_TRY_AGAIN, os.kill, (os.getpid(), _received.number)).start()
 
 
 def _second(number: int, frame: Any) -> None:
@@ -95,9 +126,11 @@ def handled(raise_again: bool = True) -> Iterator[None]:
         return
     before = {one: signal.signal(one, _first) for one in ours}
     _received.handled, _received.number = True, None
+    hook, sys.unraisablehook = sys.unraisablehook, _swallowed
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for one, handler in before.items():
             signal.signal(one, handler)
         number, _received.number, _received.handled = _received.number, None, False

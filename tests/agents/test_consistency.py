@@ -17,6 +17,7 @@ from multihorizon.agents.acting import weights_after
 from multihorizon.agents.learner import Learner, Parameters
 from multihorizon.agents.replay import Transition
 from multihorizon.discounting import Horizons
+from multihorizon.envs.timing import Timing
 from multihorizon.mdp import HazardousMDP, acting_head_values, own_head_values, sophisticated
 
 NAIVE, PRECOMMITTED, SOPHISTICATED = mh.Consistency
@@ -74,7 +75,7 @@ def test_sophisticated_agents_bootstrap_by_the_acting_policy() -> None:
         (lambda: mh.agent("hyper-dqn", acting="sampled-head", consistency=SOPHISTICATED), "got sampled_head"),
         (lambda: mh.agent("hyper-dqn", acting=0.9, horizons=TWO, consistency=PRECOMMITTED), r"got γ = 0\.9"),
         (lambda: mh.agent("hyper-dqn", consistency="patient"), "consistency"),
-        (lambda: mh.agent("hyper-dqn", consistency=3), "consistency must be one of naive, precommitted, sophisticated"),
+        (lambda: mh.agent("hyper-dqn", consistency=3), r"consistency must be one of Consistency\.NAIVE, .*, got 3$"),
         (
             lambda: mh.agent(
                 "hyper-dqn", horizons=Horizons(TWO.gammas, np.array([1.0, -0.1])), consistency=PRECOMMITTED
@@ -93,8 +94,11 @@ def test_invalid_combinations_are_rejected_with_one_line(make: Callable[[], obje
     assert "\n" not in str(refused.value)
 
 
-def random_world(seed: int) -> tuple[HazardousMDP, Horizons]:
-    """Returns a deterministic MDP, in which about a third of the transitions end the episode, and random horizons."""
+def random_world(seed: int, timed: bool = False) -> tuple[HazardousMDP, Horizons]:
+    """Returns a deterministic MDP, in which about a third of the transitions end the episode, and random horizons.
+
+    If `timed` is true, transitions have durations and survivals.
+    """
     rng = np.random.default_rng(seed)
     transitions = np.zeros((STATES, ACTIONS, STATES))
     for state in range(STATES):
@@ -102,7 +106,11 @@ def random_world(seed: int) -> tuple[HazardousMDP, Horizons]:
             if rng.random() < 0.7:
                 transitions[state, action, rng.integers(STATES)] = 1
     horizons = Horizons(rng.uniform(0, 0.95, size=3), rng.dirichlet(np.ones(3)))
-    return HazardousMDP(transitions, rng.normal(size=(STATES, ACTIONS))), horizons
+    mdp = HazardousMDP(transitions, rng.normal(size=(STATES, ACTIONS)))
+    if timed:
+        durations = rng.choice([0.5, 1, 3.25], size=(STATES, ACTIONS))
+        mdp = replace(mdp, durations=durations, survivals=rng.uniform(0.5, 1, size=(STATES, ACTIONS)))
+    return mdp, horizons
 
 
 def tabular(agent: mh.AgentConfig) -> Learner:
@@ -127,17 +135,24 @@ def transitions_of(mdp: HazardousMDP, policy: np.ndarray, n_steps: int, cut_off:
     for state in range(STATES):
         for action in range(ACTIONS):
             here, does, rewards, over = state, action, np.zeros(n_steps), False
+            durations, survivals = np.zeros(n_steps), np.ones(n_steps)
             longest = min(n_steps, cut_off) if state % 2 == 0 else n_steps
             for step in range(longest):
                 rewards[step] = mdp.rewards[here, does]
+                if mdp.durations is not None and mdp.survivals is not None:
+                    durations[step], survivals[step] = mdp.durations[here, does], mdp.survivals[here, does]
                 over = moves[here, does].sum() == 0
                 if over:
                     break
                 here = int(moves[here, does].argmax())
                 does = int(policy[here])
-            rows.append((np.eye(STATES)[state], action, rewards, step + 1, over, np.eye(STATES)[here]))
+            ahead = np.eye(STATES)[here]
+            rows.append((np.eye(STATES)[state], action, rewards, step + 1, over, ahead, durations, survivals))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    return Transition(*(jnp.asarray(column, jnp.float32 if column.dtype == float else None) for column in columns))
+    *fields, durations, survivals = (
+        jnp.asarray(column, jnp.float32 if column.dtype == float else None) for column in columns
+    )
+    return Transition(*fields, Timing() if mdp.durations is None else Timing(durations, survivals))
 
 
 def losses_at(agent: mh.AgentConfig, values: np.ndarray, transitions: Transition) -> np.ndarray:
@@ -148,10 +163,12 @@ def losses_at(agent: mh.AgentConfig, values: np.ndarray, transitions: Transition
 
 
 @settings(max_examples=8)
-@given(st.integers(0, 10_000), st.sampled_from([1, 3]), st.booleans())
-def test_an_equilibrium_is_a_fixed_point_of_sophisticated_updates(seed: int, n_steps: int, double_q: bool) -> None:
-    """The loss is 0 at the exact values, with terminations, truncations and n-step returns."""
-    mdp, horizons = random_world(seed)
+@given(st.integers(0, 10_000), st.sampled_from([1, 3]), st.booleans(), st.booleans())
+def test_an_equilibrium_is_a_fixed_point_of_sophisticated_updates(
+    seed: int, n_steps: int, double_q: bool, timed: bool
+) -> None:
+    """The loss is 0 at the exact values, with terminations, truncations, n-step returns, durations and survivals."""
+    mdp, horizons = random_world(seed, timed)
     try:
         policy = sophisticated(mdp, horizons).actions[0]
     except mh.InputError:
@@ -164,9 +181,11 @@ def test_an_equilibrium_is_a_fixed_point_of_sophisticated_updates(seed: int, n_s
 
 
 @settings(max_examples=8)
-@given(st.integers(0, 10_000), st.sampled_from([NAIVE, PRECOMMITTED]))
-def test_own_values_are_the_fixed_point_of_naive_and_precommitted_updates(seed: int, rule: mh.Consistency) -> None:
-    mdp, horizons = random_world(seed)
+@given(st.integers(0, 10_000), st.sampled_from([NAIVE, PRECOMMITTED]), st.booleans())
+def test_own_values_are_the_fixed_point_of_naive_and_precommitted_updates(
+    seed: int, rule: mh.Consistency, timed: bool
+) -> None:
+    mdp, horizons = random_world(seed, timed)
     values = own_head_values(mdp, horizons)
     agent = mh.agent("hyper-dqn", horizons=horizons, consistency=rule, n_steps=1)
     transitions = transitions_of(mdp, np.zeros(STATES, int), 1, cut_off=1)

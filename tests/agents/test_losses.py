@@ -114,5 +114,5 @@ def test_priorities(by: Priority, expected: float) -> None:
 
 
 def test_too_few_atoms_are_rejected() -> None:
-    with pytest.raises(ValueError, match="2 atoms or more"):
+    with pytest.raises(ValueError, match="atoms must be a whole number of at least 2"):
         Categorical(atoms=1)

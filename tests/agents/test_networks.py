@@ -127,3 +127,17 @@ def test_dqn_weights_start_within_xavier_bounds() -> None:
         (network.heads.weight, 512 + 18),
     ):
         assert float(jnp.abs(weight).max()) == pytest.approx(math.sqrt(6 / fans), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("torso", "shape"),
+    [
+        (ConvTorso(((2**20, 2**20, 1),), 8), (8, 8, 1)),
+        (MlpTorso((2**20,)), (2**20, 2**20)),
+        (MlpTorso((8,)), (2**62, 4)),
+    ],
+)
+def test_sizes_that_overflow_are_rejected(torso: ConvTorso | MlpTorso, shape: tuple[int, ...]) -> None:
+    """XLA would end the process."""
+    with pytest.raises(InputError, match="must be at most"):
+        jax.eval_shape(lambda: make_network(KEY, torso, shape, (1, 2)))

@@ -24,7 +24,8 @@ def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int =
 def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]) -> set[tuple[int, int]]:
     """Returns (time, stream) of rows with a complete return and a complete stack.
 
-    Each write excludes the next stack - 1 rows, even those at the start of the buffer just before it is first full.
+    Each write excludes the next stack - 1 rows. Near the end of the buffer, these include the rows at its start, even
+    before the buffer is first full.
     """
     valid = set()
     for n, (stream, rows) in enumerate(zip(streams, taken, strict=True)):

@@ -83,8 +83,24 @@ def test_a_larger_level_never_lowers_the_score_and_a_level_of_one_is_the_mean(se
 def test_risk_round_trips_and_invalid_levels_are_rejected() -> None:
     for risk in (mh.CVaR(0.25), mh.Quantile(0.5), None):
         assert restored_risk(plain(risk)) == risk
-    for level in (0.0, -1.0, 1.5, float("nan")):
-        with pytest.raises(mh.InputError, match=r"level of a CVaR must lie in \(0, 1\]"):
+    for level in (0.0, -1.0, 1.5, float("nan"), 0.99e-4):
+        with pytest.raises(mh.InputError, match=r"level of a CVaR must lie in \[0.0001, 1\]"):
             mh.CVaR(level)
-    with pytest.raises(mh.InputError, match=r"level of a quantile must lie in \(0, 1\)"):
-        mh.Quantile(1.0)
+    for level in (1.0, 0.99e-4, 1 - 0.99e-4):
+        with pytest.raises(mh.InputError, match=r"level of a quantile must lie in \[0.0001, 0.9999\]"):
+            mh.Quantile(level)
+
+
+def test_the_smallest_levels_act_by_the_worst_outcomes_and_not_by_the_mean() -> None:
+    """The first action has the larger mean; with probability 2e-4 it has the worst outcome."""
+    support, weights = jnp.linspace(-10, 10, 51), jnp.array([0.4, 0.6])
+    risky = np.full(51, 1e-30)
+    risky[[0, -1]] = 2e-4, 1 - 2e-4
+    safe = np.full(51, 1e-30)
+    safe[[1, 2]] = 0.5
+    p = jnp.asarray(np.broadcast_to(np.stack([risky, safe]), (2, 2, 51)), jnp.float32)
+    for rule in (mh.CVaR(1e-4), mh.Quantile(1e-4)):
+        assert int(jnp.argmax(rule.scores(p, support, weights))) == 1
+        assert int(jnp.argmax(mh.CVaR(1.0).scores(p, support, weights))) == 0
+    np.testing.assert_allclose(mh.CVaR(1e-4).scores(p, support, weights), [-10, -9.6], rtol=1e-5)
+    np.testing.assert_allclose(mh.Quantile(3e-4).quantiles(p, support, weights), [10, -9.6], rtol=1e-5)

@@ -1,8 +1,10 @@
 """The commands `evaluate` and `watch` accept another discount or a risk rule."""
 
 import json
+import re
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--discount hyperbolic:0.2", mh.discount.hyperbolic(0.2)),
         ("--prior gamma:0.05,3", mh.discount.from_prior(mh.hazard.Gamma(0.05, 3.0))),
         ("--discount rachlin:0.3,0.8", mh.discount.rachlin(0.3, 0.8)),
-        ("--discount deadline:12 --fit signed --tolerance 0.9", mh.discount.deadline(12)),
+        ("--discount deadline:12 --fit signed-least-squares --tolerance 0.9", mh.discount.deadline(12)),
         ("--discount exponential:0.9 --fit least-squares", mh.discount.exponential(0.9)),
     ],
 )
@@ -38,7 +40,10 @@ def test_fitted_discount_is_printed_before_playing(
     assert shown.index("over t = 0..40") < shown.index("mean return")
     assert main([*line.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    method = {"signed": mh.FitMethod.SIGNED_MINIMAX, "least-squares": mh.FitMethod.LEAST_SQUARES}
+    method = {
+        "signed-least-squares": mh.FitMethod.SIGNED_LEAST_SQUARES,
+        "least-squares": mh.FitMethod.LEAST_SQUARES,
+    }
     chosen = next((method[word] for word in options.split() if word in method), mh.FitMethod.MINIMAX)
     policy = mh.load_run(folder).policy().with_discount(discount, t_max=40, method=chosen, tolerance=0.9)
     np.testing.assert_allclose(found["discount"]["weights"], policy.horizons.weights)
@@ -60,12 +65,25 @@ def test_watch_and_risk(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "discount" not in json.loads(capsys.readouterr().out)
 
 
+def test_a_refused_deadline_names_the_options_that_accept_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"evaluate {folder} --episodes 2 --t-max 40 --discount deadline:12"
+    assert main(line.split()) == 2
+    said = capsys.readouterr().err
+    other = re.search(r"(--fit signed-least-squares --tolerance \S+) is accepted, .* error of (\S+) at", said)
+    same = re.search(r"; (--tolerance \S+) accepts this fit", said)
+    assert other
+    assert same
+    for options in (other[1], same[1]):
+        assert main([*line.split(), *options.split()]) == 0
+        assert ("largest error " + other[2] in capsys.readouterr().out) == (options == other[1])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ("--discount none", "8 heads with γ ≤ 0.998 cannot express no discount"),
-        ("--discount deadline:12 --t-max 40", "--fit signed reaches"),
-        ("--discount deadline:12 --t-max 40", "otherwise raise --tolerance"),
+        ("--discount deadline:12 --t-max 40", "--fit signed-least-squares --tolerance 0."),
+        ("--discount deadline:12 --t-max 40", "; --tolerance 0.4"),
         ("--discount hyperbolic:0.1 --t-max 0", "--t-max must be"),
         ("--discount hyperbolic:0.1 --fit best", "fit 'best'"),
         ("--discount hyperbolic:0.1 --tolerance 0", "--tolerance must be"),
@@ -73,7 +91,7 @@ def test_watch_and_risk(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         ("--discount hyperbola:0.1", "did you mean 'hyperbolic'"),
         ("--t-max 40", "--t-max needs --discount or --prior"),
         ("--risk cvar", "--risk takes a rule and its level, as in cvar:0.25, got 'cvar'"),
-        ("--risk cvar:2", "the level of a CVaR must lie in (0, 1]"),
+        ("--risk cvar:2", "the level of a CVaR must lie in [0.0001, 1]"),
         ("--risk variance:2", "risk 'variance'"),
     ],
 )
@@ -82,3 +100,69 @@ def test_errors_are_one_line(folder: Path, options: str, words: str, capsys: pyt
     said = capsys.readouterr().err
     assert words in said
     assert said.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def saved(folder: Path) -> Path:
+    return mh.load_run(folder).policy().save(folder.parent / "policy")
+
+
+def test_saved_policy_is_evaluated_as_its_run_is(folder: Path, saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = "--episodes 5 --hazard exponential:0.1 --prior exponential:0.2 --t-max 4e1 --risk cvar:0.5"
+    found = []
+    for place in (folder, saved):
+        assert main(f"evaluate {place} {options} --json".split()) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    run, policy = found
+    assert policy["weights"] == str(saved)
+    assert [one["seed"] for one in policy["seeds"]] == [None]
+    assert policy["seeds"][0]["returns"] == run["seeds"][0]["returns"]
+    assert [policy[name] for name in ("discount", "risk", "environment")] == [
+        run[name] for name in ("discount", "risk", "environment")
+    ]
+    assert main(f"evaluate {saved} {options}".split()) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["episodes", "mean", "return", "95%", "interval", "std", "mean", "length"] in lines
+
+
+def test_saved_policy_is_watched(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(f"watch {saved} --steps 1 --discount hyperbolic:0.1 --out {saved}/episode.gif".split()) == 0
+    assert f"Written to {saved}/episode.gif: 1 step, return" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("evaluate POLICY --weights a.npz", "--weights needs the folder of a run"),
+        ("watch POLICY --of-seed 0", "--of-seed needs the folder of a run"),
+        ("evaluate POLICY --env CartPole-v1", "the policy was trained with observations"),
+        ("evaluate POLICY --discount none", "cannot express no discount"),
+        ("watch POLICY --fps 1.5", "'1.5' is not a whole number"),
+    ],
+)
+def test_errors_for_saved_policies_are_one_line(
+    saved: Path, line: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.replace("POLICY", str(saved)).split()) == 2
+    said = capsys.readouterr().err
+    assert words in said.splitlines()[-1]
+    assert "Traceback" not in said
+
+
+def test_own_environment_is_handed_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The folders of runs and policies do not store the user's own environment; --env names it."""
+    settings = {"warm_up_steps": 100, "replay_capacity": 500, "batch": 8}
+    run = mh.train(
+        mh.agent("dqn", **settings),
+        lambda: gymnasium.make("CartPole-v1"),
+        steps=200,
+        training_steps=200,
+        evaluation_steps=0,
+        out=tmp_path / "run",
+    )
+    run.policy().save(tmp_path / "policy")
+    for name in ("run", "policy"):
+        assert main(["evaluate", f"{tmp_path}/{name}", "--episodes", "2"]) == 2
+        assert "the environment CartPoleEnv is your own" in capsys.readouterr().err
+        assert main(["evaluate", f"{tmp_path}/{name}", "--episodes", "2", "--env", "CartPole-v1"]) == 0
+        assert "dqn in CartPole-v1" in capsys.readouterr().out

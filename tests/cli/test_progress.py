@@ -10,7 +10,7 @@ from multihorizon.training.trainer import IterationMetrics, Progress
 
 
 def outcome(step: int, evaluated: float) -> IterationMetrics:
-    return IterationMetrics(0, step, [3], [20.0], [4], [evaluated], 1, [], [], 1.0, 1.0)
+    return IterationMetrics(0, step, [3], [20.0], [9.0], [4], [evaluated], [8.0], 1, [], [], 1.0, 1.0)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,6 +83,32 @@ def test_invalid_experiment_json_is_rejected(capsys: pytest.CaptureFixture[str],
     assert "has finished an iteration" in refused(capsys, str(tmp_path))
     write_sweep(tmp_path, [], pairs=[["a", "b", "c"]])
     assert "does not describe a sweep" in refused(capsys, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seeds": float("inf")}, "cannot convert float infinity"),
+        ({"label": "a" * 201}, "must have at most 200 characters"),
+        ({"wanted": {"name": "w", "times": [10**400], "values": [1]}}, "too large"),
+        ({"wanted": {"name": "w", "times": [1, 2], "values": [1]}}, "the same number of finite numbers"),
+        ({"wanted": {"name": "w", "times": [], "values": []}}, "the same number of finite numbers"),
+        ({"wanted": {"name": "w", "times": [1], "values": [float("nan")]}}, "the same number of finite numbers"),
+    ],
+)
+def test_invalid_values_in_experiment_json_are_rejected(
+    changed: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write_run(tmp_path / "a", "dqn", "foraging", [[1]])
+    run = {"label": "dqn", "environment": "foraging", "folder": "a", "seeds": 1, "wanted": None}
+    write_sweep(tmp_path, [run | changed])
+    assert message in refused(capsys, str(tmp_path))
+
+
+def test_very_long_names_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A figure with such a name takes minutes to draw."""
+    write_run(tmp_path / "a", "a" * 100_000, "foraging", [[1]])
+    assert "must have at most 200 characters, got 100,000" in refused(capsys, str(tmp_path))
 
 
 def test_different_protocols_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ OWN = {
     "agent=preset('dqn'), steps='3'": "steps must be a whole number of at least 0, got '3'",
     "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, such as discount.exponential(0.99)",
     "agent=preset('dqn'), wanted=lambda t: 1.0": "wanted of dqn must be None or a Discount",
-    "agent=preset('dqn'), wanted=discount.from_function(lambda t: 1 / (1 - t))": "failed with ZeroDivisionError",
+    "agent=preset('dqn'), wanted=discount.from_function(lambda t: 1 / (1 - t))": "it fails: float division by zero",
     "agent='dqn'": "the agent of a run must be an AgentConfig, such as mh.agent('dqn'), got 'dqn'",
     "agent=replace(preset('dqn'), name='')": "an agent's name must contain a letter or digit",
 }
@@ -144,7 +144,7 @@ def test_dry_run_shows_time_and_disk(
     assert shown.startswith("1 run ")
     assert "One after another on this machine's cpu: about" in shown
     assert main(["sweep", "hazard", "--dry-run", "--only", "rainbow", "--steps", "2500"]) == 0
-    assert "10 × 2,508" in capsys.readouterr().out  # the actual number: three iterations of 209 rows of four
+    assert "10 × 2,508" in capsys.readouterr().out  # the actual number: 3 iterations × 209 cycles × 4 steps
     only = ["--only", "minatar/breakout", "--only", "multi-rainbow"]
     assert main(["sweep", "minatar", "--dry-run", "--json", *only]) == 0
     (run,) = json.loads(capsys.readouterr().out)["runs"]

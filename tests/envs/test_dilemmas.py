@@ -20,7 +20,10 @@ def test_the_horizons_are_close_to_the_discount() -> None:
 
 
 def test_the_naive_agent_takes_the_temptation_that_it_planned_to_pass() -> None:
-    """Values at the start: small 1/5, large 3/9, bound road 2.6/9. Values at the temptation: small 1, large 3/5."""
+    """At the start, the small reward is worth 1/5, the large one 3/9, and the road without temptation 2.6/9.
+
+    At the temptation, the small reward is worth 1, and the large one 3/5.
+    """
     found = outcomes(TEMPTATION)
     assert [one.undiscounted for one in found] == [1, 3, 2.6]
     assert [one.earned for one in found] == pytest.approx([1 / 5, 3 / 9, 2.6 / 9], abs=2e-3)

@@ -9,6 +9,7 @@ from gymnasium.spaces import Box, Discrete
 
 from multihorizon.envs.gymnasium_vector import Gymnasium
 from multihorizon.errors import InputError
+from multihorizon.training.worlds import world
 
 
 class Shown(gymnasium.Env[Any, Any]):
@@ -104,3 +105,25 @@ def test_observation_that_does_not_match_its_space_is_rejected() -> None:
 
     with pytest.raises(InputError, match=r"reset returned an observation of shape \[3\], but .* has \[4\]"):
         Gymnasium(lambda: Odd((4,)), 1).check_observation()
+
+
+@pytest.mark.parametrize("name", ["LunarLander-v9", "gym/LunarLander-v9"])
+def test_lunar_lander_trains_longer_by_default(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = gymnasium.spec("CartPole-v1")  # LunarLander itself needs another package
+    monkeypatch.setitem(gymnasium.registry, "LunarLander-v9", spec)
+    assert world(name).schedule.iterations == 3 * world("CartPole-v1").schedule.iterations
+
+
+class Remembering(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A wrapper that does not record its arguments, so that Gymnasium cannot make it again."""
+
+
+@pytest.mark.parametrize("one", [Shown((3,)), Remembering(gymnasium.make("CartPole-v1"))])
+def test_environment_that_cannot_be_copied_must_be_a_function(one: gymnasium.Env[Any, Any]) -> None:
+    name = type(one).__name__
+    with pytest.raises(
+        InputError, match=rf"pass a function that makes one, as in env=lambda: {name}\(...\)"
+    ) as refused:
+        world(one)
+    assert "\n" not in str(refused.value)
+    assert world(lambda: one).name.startswith("own/")

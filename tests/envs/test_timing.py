@@ -64,6 +64,45 @@ def test_gymnasium_timing_is_read_from_info_even_at_the_last_step() -> None:
     assert found[0].duration.dtype == np.float32
 
 
+@pytest.mark.parametrize("metadata", [{"timing": None}, {}])
+def test_no_declaration_is_the_same_as_none(metadata: Any) -> None:
+    def make() -> Timed:
+        made = Timed([{}])
+        made.metadata = metadata
+        return made
+
+    assert Gymnasium(make, 1).timing == TimingFields()
+    assert moved(make) == [Timing()]
+    hazardous = GymnasiumHazard(make(), Dirac(0.1), seed=0)
+    hazardous.reset()
+    hazardous.step(0)
+
+    def reports() -> Timed:
+        made = Timed([{"duration": 2.0}])
+        made.metadata = metadata
+        return made
+
+    with pytest.raises(InputError, match="without declaring it"):
+        moved(reports)
+
+
+@pytest.mark.parametrize("declared", [5, 2.5, True, {"duration": True}, np.array(["duration"]), object()])
+def test_a_declaration_of_another_type_gives_one_line(declared: Any) -> None:
+    for use in (lambda make: Gymnasium(make, 1), lambda make: GymnasiumHazard(make(), Dirac(0.1))):
+        with pytest.raises(InputError, match=r'^metadata\["timing"\] must name fields, as in .*got [^\n]+$'):
+            use(lambda: Timed([{}], declared))
+
+
+def test_metadata_of_another_type_gives_one_line() -> None:
+    def make() -> Timed:
+        made = Timed([{}])
+        made.metadata = None  # type: ignore[assignment]
+        return made
+
+    with pytest.raises(InputError, match="metadata of an environment must be a dictionary, got None"):
+        Gymnasium(make, 1)
+
+
 def test_only_declared_fields_are_read() -> None:
     info = {"duration": 2.0, "survival": 0.5}
     both, neither = Gymnasium(lambda: Timed([info], ["survival"]), 1), Gymnasium(lambda: Timed([{}]), 1)

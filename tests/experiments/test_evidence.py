@@ -13,7 +13,7 @@ BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
 
 
 def test_discounted_returns_equal_returns_under_sampled_hazard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The discount d(t) is the probability of surviving t steps: Σ d(t) r_t has the mean of the return under hazard."""
+    """d(t) is the probability of surviving t steps, so Σ d(t) r_t has the same mean as the return under hazard."""
     monkeypatch.setattr(sys, "path", [BENCHMARKS, *sys.path])
     import hazard_in_games
 

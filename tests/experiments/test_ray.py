@@ -25,7 +25,8 @@ class Nodes:
     def __init__(self) -> None:
         script = str(Path(__file__).with_name("nodes.py"))
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen([sys.executable, script], stdin=pipe, stdout=pipe, text=True)
+        equal = os.environ | {"RAY_worker_niceness": "0"}  # by default, other programs leave workers no time
+        self.process = subprocess.Popen([sys.executable, script], stdin=pipe, stdout=pipe, text=True, env=equal)
         self.address = self._answer("cluster at")
 
     def _answer(self, beginning: str) -> str:
@@ -73,8 +74,8 @@ class Sweep:
                 self._running.pop(told[1], None)
 
     def worker(self, but: int = 0) -> int:
-        """Returns the process, other than `but`, of an unfinished run that has written a checkpoint."""
-        deadline = time.monotonic() + 60
+        """Returns a process, other than `but`, that trains an unfinished run with a checkpoint."""
+        deadline = time.monotonic() + 240
         while time.monotonic() < deadline and self.process.poll() is None:
             for run in EXPERIMENT.runs:
                 pid = self._running.get(f"{run.label} in {run.environment}", but)
@@ -85,7 +86,7 @@ class Sweep:
         raise AssertionError("".join(self.said))
 
     def ended(self) -> int:
-        status = self.process.wait(timeout=120)
+        status = self.process.wait(timeout=300)
         self._thread.join()
         self.result = json.load(self.process.stdout)  # type: ignore[arg-type]
         return status

@@ -78,7 +78,7 @@ def test_failed_run_does_not_stop_the_others(tmp_path: Path, capsys: pytest.Capt
     assert main(line.split()) == 2
     shown = capsys.readouterr()
     assert [run["state"] for run in json.loads(shown.out)["runs"]] == ["failed", "done"]
-    assert "1 of 2 runs failed; huge in foraging: this run needs" in shown.err.splitlines()[-1]
+    assert "1 of 2 runs failed; huge in foraging: this run, with" in shown.err.splitlines()[-1]
     assert (tmp_path / "out/foraging/dqn/weights.npz").exists()
 
 

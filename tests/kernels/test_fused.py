@@ -57,7 +57,7 @@ def test_supported_sizes() -> None:
 @pytest.mark.parametrize("how", [Convolve.PRODUCTS, Convolve.FUSED])
 @pytest.mark.parametrize(("size", "stride"), [(4, 3), (3, 2), (2, 3), (5, 1)])
 def test_any_size_and_stride_match_the_plain_twin(size: int, stride: int, how: Convolve) -> None:
-    """Sizes that the kernels do not support, such as no multiple of the stride, are computed otherwise."""
+    """Sizes that the kernels do not support, such as 4 with stride 3, use matrix products instead."""
     given = layer(9, 16, size, stride, 32)
     found = with_gradients(lambda x, w, b: convolution.convolve_and_rectify(x, w, b, stride, how), *given)
     expected = with_gradients(lambda x, w, b: jax.nn.relu(plain(x, w, stride) + b), *given)

@@ -1,4 +1,4 @@
-"""Run folders are read completely, or partly if they are damaged, and names are safe to print."""
+"""Run folders are read completely, or partly if they are damaged; invalid configurations are rejected."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_truncated_line_is_skipped_with_a_warning(tmp_path: Path) -> None:
     path.write_text(whole[:-40])
     said: list[str] = []
     assert read_runs(tmp_path, said.append).runs[0].scores.tolist() == [[1, 2]]
-    assert said == [f"{path}: line 3 is damaged and skipped"]
+    assert said == [f"{path}: line 3 is damaged and skipped", f"{path}: iteration 3 is missing"]
     said.clear()
     path.write_text(whole.replace('"1": 0.99', '"a": 0.99', 1))
     assert read_runs(tmp_path, said.append).runs[0].scores.tolist() == [[2, 3]]

@@ -51,3 +51,12 @@ def test_compared_agents_share_a_colour_when_there_are_many() -> None:
     assert len({one.colour for one in look.values()}) == 4
     assert len({(one.colour, one.dash) for one in choose_line_styles(agents, [], pairs[:3]).values()}) == 8
     assert len({one.colour for one in choose_line_styles(agents[:4], [], pairs[:2]).values()}) == 4
+
+
+@pytest.mark.parametrize("count", [1, 4, 6, 20])
+def test_lines_that_coincide_are_visible(count: int) -> None:
+    """Up to six agents have both a colour and dashes of their own; more have a combination of their own."""
+    styles = list(choose_line_styles([f"agent {i}" for i in range(count)], []).values())
+    assert len({(style.colour, style.dash) for style in styles}) == count
+    assert len({style.colour for style in styles[:6]}) == min(count, 6)
+    assert len({style.dash for style in styles[:6]}) == min(count, 6)

@@ -1,9 +1,15 @@
 """The bars and the titles of improvement figures fit their panels."""
 
+from itertools import pairwise
+
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from multihorizon.reports.comparison import Comparison, ScoreChange
-from multihorizon.reports.improvement_figures import draw_improvement_by_pair, draw_improvement_panels
+from multihorizon.reports.improvement_figures import (
+    draw_improvement,
+    draw_improvement_by_pair,
+    draw_improvement_panels,
+)
 from multihorizon.reports.scores import Statistic
 from multihorizon.reports.statistics import IntervalEstimate
 
@@ -41,3 +47,22 @@ def test_labels_for_one_environment_are_horizontal() -> None:
     comparisons = [Comparison(a, b, Statistic.BEST, change, IntervalEstimate(1.0)) for a, b in pairs]
     (axes,) = draw_improvement_by_pair(comparisons).axes
     assert {label.get_rotation() for label in axes.get_xticklabels()} == {0.0}
+
+
+def test_tick_labels_do_not_touch() -> None:
+    games = ("minatar/breakout", "foraging/hazard", "minatar/asterix")
+    changes = [ScoreChange(name, 1.0, 1.0 + 0.1 * i) for i, name in enumerate(games)]
+    comparison = Comparison("dqn", "hyper-dqn", Statistic.BEST, changes, IntervalEstimate(0.5))
+    figure = draw_improvement_panels([comparison, comparison])
+    FigureCanvasAgg(figure).draw()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    for left, right in pairwise(boxes):
+        assert left.x1 + 5 < right.x0  # pixels
+
+
+def test_small_changes_are_not_shown_as_none() -> None:
+    percents = (0.0, -0.2, 0.3, 1.2, -19.0)
+    changes = [ScoreChange(f"game-{i}", 100.0, 100.0 + percent) for i, percent in enumerate(percents)]
+    (axes,) = draw_improvement(Comparison("a", "b", Statistic.BEST, changes, IntervalEstimate(0.5))).axes
+    assert [text.get_text() for text in axes.texts] == ["−19", "−0.2", "0", "+0.3", "+1"]
+    assert sorted(axes.get_yticks())[:3] == [-20, -10, 0]

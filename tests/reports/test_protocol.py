@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from made_up_runs import write_run
 
+import multihorizon as mh
 from multihorizon.errors import InputError
 from multihorizon.experiments.catalogue import CATALOGUE, experiment
 from multihorizon.reports.data import RunCollection, read_runs
-from multihorizon.reports.protocol import check_protocols
+from multihorizon.reports.protocol import check_protocols, make_labels
 from multihorizon.runs.configuration import plain
 
 
@@ -27,6 +28,36 @@ def test_agents_with_the_same_name_are_labelled_by_their_differences(tmp_path: P
         horizons = {"gammas": many, "weights": weights}
         write_run(tmp_path / name, "hyper-dqn", "foraging", [[1]], agent__horizons=horizons)
     assert read(tmp_path).labels[1:3] == ["hyper-dqn, 10 weights to 0.1", "hyper-dqn, 10 weights to 0.2"]
+
+
+def test_a_label_names_each_difference_once() -> None:
+    """`chosen` and `base` repeat other settings; the type of a part has the part's name; γ's imply their weights."""
+    few = mh.minimax_grid(mh.discount.hyperbolic(0.01), heads=4, gamma_max=0.99)
+    agents = [
+        mh.agent("dqn"),
+        mh.agent("dqn", **{"optimiser.learning_rate": 1e-3}),
+        mh.agent("c51"),
+        mh.agent("c51", loss=mh.Huber()),
+        mh.agent("hyper-dqn"),
+        mh.agent("hyper-dqn", horizons=few),
+        mh.agent("multi-dqn"),
+        mh.agent("multi-dqn", acting="weighted"),
+        mh.agent("rainbow", horizons=mh.single(0.9)),
+        mh.agent("rainbow"),
+    ]
+    configured = {str(place): ("foraging", {"agent": plain(agent)}) for place, agent in enumerate(agents)}
+    assert sorted(make_labels(configured).values()) == [
+        "c51, loss=Categorical, loss.atoms=51, loss.v_max=10.0",
+        "c51, loss=Huber",
+        "dqn, optimiser.learning_rate=0.00025",
+        "dqn, optimiser.learning_rate=0.001",
+        "hyper-dqn, 10 heads with γ ≤ 0.98917",
+        "hyper-dqn, 4 heads with γ ≤ 0.99",
+        "multi-dqn, acting=largest_gamma",
+        "multi-dqn, acting=weighted",
+        "rainbow, γ = 0.9",
+        "rainbow, γ = 0.99",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +81,7 @@ def test_different_protocols_are_rejected(tmp_path: Path, setting: str, value: o
 
 def test_compared_settings_may_differ(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1, 2]])
-    write_run(tmp_path / "b", "dqn", "atari/Pong", [[1]], agent__n_steps=1, schedule__iterations=7, seed=3)
+    write_run(tmp_path / "b", "dqn", "atari/Pong", [[1] * 7], agent__n_steps=1, seed=3)
     write_run(tmp_path / "c", "dqn", "foraging", [[1]], schedule__training_steps=10)
     write_run(tmp_path / "d", "dqn", "atari/Qbert", [[1]], environments=1)
     assert len(read(tmp_path).runs) == 4

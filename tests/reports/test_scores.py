@@ -70,7 +70,7 @@ def test_fewer_than_five_iterations_are_noted(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [range(5)] * 2)
     assert score_runs(read(tmp_path)).notes == []
     write_run(tmp_path / "b", "dqn", "foraging", [range(4)] * 2)
-    said = "Runs have fewer than 5 iterations, so the last 5 include all of them: foraging."
+    said = "Runs in foraging have fewer than 5 iterations, so the score of the last 5 covers them all."
     assert said in score_runs(read(tmp_path)).notes
 
 
@@ -107,7 +107,7 @@ def test_sizes_of_runs_are_described(tmp_path: Path) -> None:
 
 
 def test_agent_may_have_the_name_of_a_baseline(tmp_path: Path) -> None:
-    """A label alone does not make a baseline; a run with the label of a baseline replaces it."""
+    """Such an agent is not a baseline itself. If the paper has a baseline of that name, the agent replaces it."""
     labels = ("paper's best", "paper's Rainbow")
     runs = [{"label": a, "environment": "atari/Pong", "folder": a, "seeds": 1, "wanted": None} for a in labels]
     write_sweep(tmp_path, runs)
@@ -118,3 +118,14 @@ def test_agent_may_have_the_name_of_a_baseline(tmp_path: Path) -> None:
     assert scores.find_comparable(full_length=False) == list(labels)
     assert scores.find_comparable(full_length=True) == [*labels, "paper's Multi-Rainbow"]
     assert scores.by_seed[BEST]["paper's Rainbow", "atari/Pong"].tolist() == [2.0]
+
+
+def test_single_seeds_are_those_of_all_runs_together(tmp_path: Path) -> None:
+    """Two runs hold the two seeds of rainbow in foraging; dqn has one seed in one environment and two in another."""
+    write_run(tmp_path / "a", "rainbow", "foraging", [[1.0]])
+    write_run(tmp_path / "b", "rainbow", "foraging", [[2.0]], seed=1)
+    write_run(tmp_path / "c", "dqn", "foraging", [[1.0]])
+    write_run(tmp_path / "d", "dqn", "pathworld", [[1.0], [2.0]])
+    write_run(tmp_path / "e", "c51", "pathworld", [[1.0]])
+    notes = score_runs(read(tmp_path)).notes
+    assert "With a single seed there are no bands and no intervals: c51, dqn in foraging." in notes

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from made_up_runs import write_run, write_sweep
+from made_up_runs import learning, write_run, write_sweep
 
+from multihorizon.cli import main
 from multihorizon.reports.data import read_runs
 from multihorizon.reports.page import write_report
 from multihorizon.reports.sections import build_paper_report, build_report
@@ -44,3 +46,35 @@ def test_papers_table_is_reported(tmp_path: Path) -> None:
     assert len(heights) == 60
     assert sum(height > 0 for height in heights) == 39
     assert axes.get_title() == "Multi-Rainbow over Rainbow: better in 39 of 60 with 3 ties"
+
+
+@pytest.mark.parametrize(
+    ("games", "seeds", "words"),
+    [
+        (["Pong"], 3, ["With 3 seeds in one environment", "at most 75% of cases"]),
+        (["Pong"], 2, ["With 2 seeds in one environment", "at most 50% of cases"]),
+        (["Pong"], 10, []),
+        (["Pong", "Qbert"], 3, []),
+    ],
+)
+def test_few_seeds_in_one_environment_are_warned_of_wherever_intervals_are_shown(
+    games: list[str], seeds: int, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    for game in games:
+        write_run(tmp_path / game, "rainbow", f"atari/{game}", learning(rng, 10, seeds, 6))
+    made = build_report(read_runs(tmp_path, pytest.fail))
+    figures = {drawn.name: drawn for section in made.sections for drawn in section.figures}
+    assert main(["report", str(tmp_path)]) == 0
+    shown = [
+        capsys.readouterr().err,
+        *((tmp_path / "report" / name).read_text() for name in ("index.html", "report.md")),
+        *(drawn.alt for drawn in (figures["aggregates"], figures["profiles"])),
+        *(figures[name].figure.get_supxlabel() for name in ("aggregates", "profiles")),
+        *(section.about for section in made.sections if section.name in ("aggregate", "profile")),
+    ]
+    assert len(shown) == 9
+    for text in shown:
+        said = " ".join(text.split())
+        assert all(word in said for word in words)
+        assert ("in one environment" in said) == bool(words)

@@ -152,3 +152,29 @@ def test_numbers_agree_with_rliable(rng: np.random.Generator) -> None:
         assert found[name][0] == pytest.approx(value, abs=1e-6)
         assert found[name][1:] == pytest.approx((low, high), abs=0.04 * (high - low))
     assert profile(first, np.array([0.5, 1.0, 2.0, 4.0])) == pytest.approx([0.84, 0.58, 0.2, 0.06])
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 4, 5])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_intervals_of_few_seeds_in_one_environment_reach_at_most_the_largest_coverage(seeds: int, skewed: bool) -> None:
+    """Even the widest interval, from the lowest to the highest seed, misses the mean too often."""
+    rng, trials = np.random.default_rng(seeds), 4_000
+    covered = np.zeros(2)
+    for _ in range(trials):
+        scores = rng.exponential(1.0, seeds) - 1 if skewed else rng.normal(0, 1, seeds)
+        drawn = mean(statistics.resampled([scores], rng, 200))
+        for which, (low, high) in enumerate(
+            (statistics.interval(drawn, statistics.freedom([scores])), (scores.min(), scores.max()))
+        ):
+            covered[which] += low <= 0 <= high
+    bound = statistics.largest_coverage([seeds])
+    assert covered.max() / trials <= bound + 0.02
+    if not skewed:
+        assert covered[1] / trials == pytest.approx(bound, abs=0.02)
+
+
+def test_warning_is_for_the_number_of_seeds() -> None:
+    assert "With 3 seeds in one environment" in statistics.describe_coverage([3])
+    assert "at most 75% of cases" in statistics.describe_coverage([3])
+    assert "at most 50% of cases" in statistics.describe_coverage([2])
+    assert [statistics.describe_coverage(seeds) for seeds in ([6], [10], [3, 3])] == ["", "", ""]

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageSequence
 
 from multihorizon.reports.reward_panel import BAR, make_panel
-from multihorizon.reports.video import GAME, HEIGHT, PANEL, _write_mp4, write_video
+from multihorizon.reports.video import CURVES, GAME, HEIGHT, PANEL, _write_mp4, draw_q_values, write_video
 from multihorizon.runs.watching import EpisodeRecord
 
 
@@ -77,3 +77,16 @@ def test_fewer_than_three_horizons_have_no_panel(tmp_path: Path) -> None:
         with Image.open(write_video(episode, tmp_path / f"{heads}.gif", "made up", 15)) as video:
             sizes.append(video.size[1])
     assert sizes == [HEIGHT, HEIGHT + PANEL]
+
+
+def test_long_titles_fit_and_steps_are_whole_numbers() -> None:
+    values, gammas = np.ones((4, 2, 2)), np.array([0.5, 0.9])
+    episode = EpisodeRecord(None, values, np.zeros(4, int), np.ones(4), gammas, np.ones((4, 2)))
+    title = (
+        "any-rainbow in foraging, by survival under 0.5 Exponential(k=0.05) + 0.5 Gamma(k=0.1, a=2.0), by CVaR(0.25)"
+    )
+    figure, _ = draw_q_values(episode, title)
+    above, below = figure.axes
+    assert above.get_title(loc="left").replace("\n", " ") == title
+    assert above._left_title.get_window_extent().x1 < CURVES
+    assert all(tick == int(tick) for tick in below.get_xticks())

@@ -1,4 +1,4 @@
-"""Hostile names of folders, agents and environments: shown as they are, never interpreted."""
+"""Hostile names of folders, agents and environments: shown as plain text, never interpreted."""
 
 import json
 import random

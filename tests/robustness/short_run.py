@@ -90,3 +90,10 @@ def listing(folder: Path) -> dict[str, tuple[int, int]]:
 def unfinished_files(folder: Path) -> list[str]:
     """Returns the temporary files that are left in a folder."""
     return [path.name for path in folder.rglob("*") if path.name.startswith(".") and path.name != ".lock"]
+
+
+def dead_process() -> int:
+    """Returns the id of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid

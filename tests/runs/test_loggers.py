@@ -56,8 +56,8 @@ def test_user_defined_logger_receives_every_iteration(tmp_path: Path) -> None:
     train(tmp_path / "run", [kept])
     assert kept.heard == [
         ("begin", "run", "dqn", 0),
-        (300, "loss/gamma-0.99000/seed-0"),
-        (600, "loss/gamma-0.99000/seed-0"),
+        (300, "length/training/seed-0"),
+        (600, "length/training/seed-0"),
         "close",
     ]
 

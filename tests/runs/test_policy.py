@@ -1,12 +1,15 @@
 """Policies whose discount is changed after training."""
 
 import dataclasses
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import multihorizon as mh
+from multihorizon.files import read_json, write_json
 from multihorizon.runs import saved_policy
 
 
@@ -26,7 +29,7 @@ def test_policy_acts_by_new_discount(policy: mh.Policy, k: float) -> None:
     np.testing.assert_allclose(changed.horizons.weights, expected.horizons.weights)
     assert changed.horizons.fit(mh.discount.hyperbolic(k), 60).max_error == pytest.approx(expected.max_error)
     rng = np.random.default_rng(0)
-    observations = rng.random((20, *policy.observation_shape)).astype(np.float32)
+    observations = rng.random((20, *policy.observation_shape)) < 0.5
     values = policy.q_values(observations)
     np.testing.assert_array_equal(changed.q_values(observations), values)
     best = np.einsum("h,bha->ba", expected.horizons.weights, values).argmax(axis=1)
@@ -77,7 +80,83 @@ def test_earlier_name_of_the_weights_file_loads(policy: mh.Policy, tmp_path: Pat
     assert [path.name for path in folder.glob("*.safetensors")] == [weights.name]
 
 
+def test_what_was_changed_is_shown(policy: mh.Policy) -> None:
+    changed = policy.with_discount(mh.discount.hyperbolic(0.2), t_max=60)
+    assert repr(policy) == "Policy(hyper-dqn in foraging, 3 horizons)"
+    assert repr(changed) == "Policy(hyper-dqn in foraging, 3 horizons, by hyperbolic(k=0.2))"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"epsilon": 2}, r"epsilon must lie in \[0, 1\], got 2"),
+        ({"epsilon": "a"}, r"epsilon must lie in \[0, 1\], got 'a'"),
+        ({"rng": 0}, "rng must be a NumPy generator"),
+        ({"elapsed": -1}, "elapsed must be 0 or more"),
+    ],
+)
+def test_invalid_arguments_of_act(policy: mh.Policy, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(mh.InputError, match=words):
+        policy.act(np.zeros(policy.observation_shape), **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [({"epsilon": "a"}, "epsilon must lie in"), ({"told": None}, "told must be a function")]
+)
+def test_invalid_arguments_of_evaluate(policy: mh.Policy, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(mh.InputError, match=words):
+        mh.evaluate(policy, episodes=1, **given)
+
+
+def test_one_episode_has_no_interval(policy: mh.Policy) -> None:
+    assert repr(mh.evaluate(policy, episodes=1)).startswith("Returns(1 episode: ")
+
+
+def test_saved_policy_has_no_seeds(policy: mh.Policy, tmp_path: Path) -> None:
+    with pytest.raises(mh.InputError, match="holds a saved policy, which is one agent"):
+        mh.load(policy.save(tmp_path / "policy"), seed=1)
+
+
 def assert_same_weights(one: mh.Policy, other: mh.Policy) -> None:
     assert one.parameters.keys() == other.parameters.keys()
     for name, value in one.parameters.items():
         np.testing.assert_array_equal(value, other.parameters[name])
+
+
+def edited(policy: mh.Policy, folder: Path, **changes: Any) -> Path:
+    """Saves a policy with other values in policy.json, as a stranger might."""
+    content = read_json(policy.save(folder) / "policy.json") | changes
+    write_json(folder / "policy.json", content)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"observation_dtype": "M8"}, "unknown type of an observation"),
+        ({"observation_dtype": {}}, "type of an observation must be a name"),
+        ({"observation_shape": [2**40, 2**40]}, "values of an observation must be at most"),
+        ({"network": {"type": "MlpTorso", "widths": [2**20, 2**20]}}, "the network needs .* of memory, but only"),
+        ({"num_actions": 2**50}, "weights of a layer must be at most"),
+        ({"environment": "x" * 201}, "must have at most 200 characters"),
+    ],
+)
+def test_sizes_and_types_of_an_untrusted_policy_are_checked(
+    changes: dict[str, Any], message: str, policy: mh.Policy, tmp_path: Path
+) -> None:
+    with pytest.raises(mh.InputError, match=message):
+        mh.load(edited(policy, tmp_path / "policy", **changes))
+
+
+def test_untrusted_weights_that_are_too_large_or_a_pipe_are_not_read(policy: mh.Policy, tmp_path: Path) -> None:
+    folder = edited(policy, tmp_path / "policy", weights_checksum=None)
+    (weights,) = folder.glob("weights-*.safetensors")
+    with weights.rename(folder / "weights.safetensors").open("rb+") as file:
+        mh.load(folder)
+        file.truncate(2**40)  # a hole, which takes no space on the disk
+    with pytest.raises(mh.InputError, match="bytes, more than the weights of this policy"):
+        mh.load(folder)
+    (folder / "weights.safetensors").unlink()
+    os.mkfifo(folder / "weights.safetensors")
+    with pytest.raises(mh.InputError, match="it is not a file"):
+        mh.load(folder)

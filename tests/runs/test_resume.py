@@ -18,6 +18,7 @@ import jax
 import numpy as np
 import pytest
 from scripted import TORSO, Long, Scripted, small, trainer_of
+from short_run import dead_process
 
 from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import PRESETS, preset
@@ -46,12 +47,6 @@ def configured(iterations: int = 3, make: type[Scripted] = Scripted, **settings:
     given = {"checkpoint_minutes": 0.0} | settings
     configuration = Configuration(agent, "scripted", TORSO, trainer.schedule, 0, 1, 4, 3, **given)
     return trainer, configuration
-
-
-def dead_process() -> int:
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-    return process.pid
 
 
 class Stopped(Exception):
@@ -215,7 +210,7 @@ def test_checkpoints_wait_until_no_episode_is_open(tmp_path: Path) -> None:
         folder = tmp_path / f"stopped-{stop_after}"
         run(folder, stop_after, iterations=6, make=Long)
         found = [path.name[:16] for path in (folder / "checkpoints").iterdir()]
-        assert found == [] if stop_after < 5 else ["iteration-000005"]
+        assert found == ([] if stop_after < 5 else ["iteration-000005"])
         run(folder, iterations=6, make=Long)
         assert lines(tmp_path / "whole") == lines(folder)
         whole, stopped = weights(tmp_path / "whole"), weights(folder)
@@ -224,10 +219,10 @@ def test_checkpoints_wait_until_no_episode_is_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(10.0, 5), (0.0, 1)])
-def test_checkpoints_after_every_iteration_end_episodes_there(minutes: float, expected: int) -> None:
-    """Otherwise episodes are cut off only every 5 iterations: in 2,000 steps, each of 4 environments makes 500 steps.
+def test_checkpointing_every_iteration_cuts_off_episodes_every_iteration(minutes: float, expected: int) -> None:
+    """Otherwise episodes are cut off only every 5 iterations, or 2,000 steps.
 
-    An episode of CartPole has at most 500 steps.
+    Each of the 4 environments then makes 500 steps, which is the longest episode of CartPole.
     """
     chosen = world("gym/CartPole-v1")
     configuration = configured_for(

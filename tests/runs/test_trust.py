@@ -28,25 +28,29 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mh.train(agent, "CartPole-v1", steps=400, training_steps=200, evaluation_steps=0, out=folder)
     replace_in(folder / "config.json", '"gym/CartPole-v1"', '"gym/canary:Canary-v0"')
     (folder.parent / "canary.py").write_text(CANARY)
+    mh.load_run(folder, env="CartPole-v1").policy().save(folder.parent / "policy")
     return folder
 
 
-@pytest.mark.parametrize("command", ["evaluate", "resume", "watch", "report"])
-def test_no_command_imports_module_named_in_folder(run: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    "line", ["evaluate run", "resume run --steps 800", "watch run", "report run", "evaluate policy"]
+)
+def test_no_command_imports_module_named_in_folder(run: Path, line: str) -> None:
     """The module's folder is on Python's path, as it is with `python -m` or `PYTHONPATH=.`."""
-    words = [sys.executable, "-m", "multihorizon", command, "run", *(["--steps", "800"] if command == "resume" else [])]
+    words = [sys.executable, "-m", "multihorizon", *line.split()]
     environment = os.environ | {"PYTHONPATH": f"{run.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(words, cwd=run.parent, env=environment, capture_output=True, text=True, check=False)
     assert not (run.parent / "canary-ran").exists()
     assert "Traceback" not in done.stderr
-    if command != "report":  # report needs no environment
+    if not line.startswith("report"):  # report needs no environment
         assert done.returncode == 2
         assert "would import the Python module canary" in done.stderr
         assert "--trust" in done.stderr
 
 
-def test_trust_imports_module(run: Path) -> None:
-    words = [sys.executable, "-m", "multihorizon", "evaluate", "run", "--episodes", "2", "--trust"]
+@pytest.mark.parametrize("name", ["run", "policy"])
+def test_trust_imports_module(run: Path, name: str) -> None:
+    words = [sys.executable, "-m", "multihorizon", "evaluate", name, "--episodes", "2", "--trust"]
     try:
         done = subprocess.run(words, cwd=run.parent, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -60,6 +64,10 @@ def test_environment_can_be_passed_instead_of_trust(run: Path) -> None:
         mh.load_run(run)
     opened = mh.load_run(run, env="CartPole-v1")
     assert len(mh.evaluate(opened.policy(), "CartPole-v1", episodes=2)) == 2
+    policy = mh.load(run.parent / "policy")
+    with pytest.raises(InputError, match=r"load with trust=True, or pass the environment with env="):
+        mh.evaluate(policy, episodes=2)
+    assert len(mh.evaluate(policy, "CartPole-v1", episodes=2)) == 2
 
 
 def test_symlinked_lock_is_rejected(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """Weights files: they round-trip, and hostile files are rejected before they take memory or time."""
 
+import struct
 import tracemalloc
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,19 +67,50 @@ def test_flipped_bit_is_detected_or_harmless(tmp_path: Path, rng: np.random.Gene
     assert refused > 150
 
 
-@pytest.mark.parametrize("declared", [(1_000_000_000,), (2, 4)])
-def test_small_file_cannot_exhaust_memory(tmp_path: Path, declared: tuple[int, ...]) -> None:
-    """The file holds 4 GB of zeros, compressed to 4 MB. Its header states that size or a false one."""
-    path = tmp_path / "weights.npz"
+def bomb(path: Path, compression: int, write: Callable[[Any], None]) -> Path:
+    """Writes an .npz file with one array, whose content `write` writes."""
     with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file,
+        zipfile.ZipFile(path, "w", compression) as file,
         file.open("heads.npy", "w", force_zip64=True) as member,
     ):
-        header = {"descr": "<f4", "fortran_order": False, "shape": declared}
-        np.lib.format.write_array_header_1_0(member, header)
-        for _ in range(250):
-            member.write(bytes(2**24))
+        write(member)
+    return path
+
+
+def write_array(member: Any, declared: tuple[int, ...]) -> None:
+    np.lib.format.write_array_header_1_0(member, {"descr": "<f4", "fortran_order": False, "shape": declared})
+    for _ in range(250):
+        member.write(bytes(2**24))
+
+
+def write_header(member: Any) -> None:
+    """Writes a header that is 1 GB long."""
+    member.write(b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**30))
+    for _ in range(2**6):
+        member.write(b" " * 2**24)
+
+
+@pytest.mark.parametrize(
+    "write", [lambda m: write_array(m, (1_000_000_000,)), lambda m: write_array(m, (2, 4)), write_header]
+)
+def test_small_file_cannot_exhaust_memory(tmp_path: Path, write: Callable[[Any], None]) -> None:
+    """The file is compressed from gigabytes to megabytes."""
+    path = bomb(tmp_path / "weights.npz", zipfile.ZIP_DEFLATED, write)
     assert path.stat().st_size < 2**23
+    check_takes_no_memory(path)
+
+
+def test_large_file_is_not_read(tmp_path: Path) -> None:
+    """Most of the file is a hole, which takes no space on the disk."""
+    path = bomb(tmp_path / "weights.npz", zipfile.ZIP_STORED, lambda m: m.write(b"\x93NUMPY"))
+    with path.open("rb+") as file:
+        end = file.read()
+        file.seek(2**40)
+        file.write(end)
+    check_takes_no_memory(path)
+
+
+def check_takes_no_memory(path: Path) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match="does not hold the weights of this run"):
@@ -84,3 +118,25 @@ def test_small_file_cannot_exhaust_memory(tmp_path: Path, declared: tuple[int, .
         assert tracemalloc.get_traced_memory()[1] < 2**24
     finally:
         tracemalloc.stop()
+
+
+def test_compressed_arrays_and_changed_methods_of_compression_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "weights.npz"
+    np.savez_compressed(path, allow_pickle=False, **WEIGHTS)
+    with pytest.raises(InputError, match="torso/0 is compressed"):
+        load_weights(path, WEIGHTS)
+    content = save_weights(path, WEIGHTS).read_bytes()
+    entry = content.index(b"PK\x01\x02")
+    for method in (8, 12, 14, 93):  # deflate, bzip2, LZMA and Zstandard, whose decoders raise errors of their own
+        path.write_bytes(content[: entry + 10] + struct.pack("<H", method) + content[entry + 12 :])
+        with pytest.raises(InputError, match="does not hold the weights of this run"):
+            load_weights(path, WEIGHTS)
+
+
+@pytest.mark.parametrize("header", ["-" * 900 + "1", "(" * 900, "__import__('os')", "{'descr': '|O', 'shape': ()}", ""])
+def test_header_is_not_evaluated(tmp_path: Path, header: str) -> None:
+    def write(member: Any) -> None:
+        member.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+
+    with pytest.raises(InputError, match="an array has the unknown header"):
+        load_weights(bomb(tmp_path / "weights.npz", zipfile.ZIP_STORED, write), {"heads": WEIGHTS["heads"]})

@@ -1,6 +1,7 @@
 """Agents act by their rule everywhere: in training, in evaluation on the device and the host, and as policies."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,36 @@ def test_precommitted_agents_need_steps_of_one_unit_of_time() -> None:
     agent = mh.agent("hyper-dqn", consistency=mh.Consistency.PRECOMMITTED)
     with pytest.raises(mh.InputError, match="this environment has durations"):
         mh.train(agent, "shortcut", steps=3_000)
+
+
+class Slow(DilemmaGym):
+    """Temptation with steps that last two units of time."""
+
+    metadata = {"timing": ("duration",)}  # noqa: RUF012 - as in Gymnasium
+
+    def step(self, action: Any) -> Any:
+        observation, reward, terminated, truncated, _ = super().step(action)
+        return observation, reward, terminated, truncated, {"duration": 2.0}
+
+
+def test_precommitted_agents_are_not_evaluated_where_steps_have_durations() -> None:
+    def make() -> Slow:
+        return Slow(TEMPTATION)
+
+    environment: Any = TEMPTATION.environment()
+    slow = replace(environment, mdp=replace(environment.mdp, durations=np.full(environment.mdp.rewards.shape, 2.0)))
+    policies = {rule: exact_policy(TEMPTATION, rule) for rule in mh.Consistency}
+    for env in (make, slow):
+        assert mh.evaluate(policies[NAIVE], env, episodes=1, epsilon=0.0).lengths.tolist() == [
+            len(exact(TEMPTATION, NAIVE).path)
+        ]
+        with pytest.raises(mh.InputError, match=r"a precommitted agent counts steps.*this environment has durations"):
+            mh.evaluate(policies[PRECOMMITTED], env, episodes=1)
+    learner = Learner(agent_for(PRECOMMITTED), 2, (len(TEMPTATION.moves),), identity)
+    parameters = jax.tree.map(lambda leaf: leaf[None], policies[PRECOMMITTED].parameters)
+    with pytest.raises(mh.InputError, match="this environment has durations"):
+        DeviceEvaluator(learner, slow, 2)
+    host = HostEvaluator(learner, lambda count: Gymnasium(make, count), 1, 2)
+    with pytest.raises(mh.InputError, match="this environment has durations"):
+        host.evaluate(parameters, jax.random.split(jax.random.key(0), 1), ITERATION, 70, lambda _: None)
+    host.close()

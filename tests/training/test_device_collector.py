@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from multihorizon import room
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import preset
@@ -151,7 +152,7 @@ def test_memory_is_reported_and_checked(monkeypatch: pytest.MonkeyPatch) -> None
     assert replay == trainer.shape.bytes
     assert whole > replay
     assert "is replay" in memory.check(trainer)
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1_000)
+    monkeypatch.setattr(room, "available_bytes", lambda: 1_000)
     with pytest.raises(ValueError, match="use fewer horizons"):
         memory.check(trainer)
 

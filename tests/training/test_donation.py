@@ -1,4 +1,4 @@
-"""Every result of a training program that reuses the memory of a donated argument is that argument's own successor.
+"""Training programs reuse the memory of a donated array only for the new value of the same array.
 
 Otherwise XLA has to move the argument whose memory is taken. On a GPU, XLA has overwritten such arguments.
 """

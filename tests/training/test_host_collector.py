@@ -24,8 +24,8 @@ from multihorizon.training.trainer import Progress
 def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> None:
     """In 720 steps read back from replay, each frame follows the previous one of its episode and environment.
 
-    Episodes end as they did in the environment. After 360 steps, which are one iteration or two, open episodes are
-    truncated and new ones begin, because even the longest episode has had time to end.
+    Episodes end as they did in the environment. Open episodes are truncated, and new ones begin, every 360 steps: after
+    each iteration, or after every second one. The longest episode fits into 360 steps.
     """
     make = Scripted if iterations == 1 else Long
     most = {"most_steps": 360 // environments}
@@ -156,7 +156,7 @@ def test_the_target_is_copied_once_per_period() -> None:
 def test_updates_in_one_program_equal_single_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several updates share a graph, as on a GPU.
 
-    Nine are made at once, so some target copies, one for every 20 updates, fall between two of them.
+    Nine updates are due at a time. The target is copied after every 20, so some copies fall between two of the nine.
     """
     monkeypatch.setitem(IN_ONE_GRAPH, "cpu", 4)
     ends = []
@@ -187,7 +187,7 @@ def test_updates_in_one_program_equal_single_updates(monkeypatch: pytest.MonkeyP
 def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
     """Counts also agree when a lost replay buffer is refilled.
 
-    The numbers of the updates that would have been made meanwhile are skipped.
+    No updates are made during the refill, but the number of the next update is the same as if there had been some.
     """
     trainer = trainer_of(small(warm_up_steps=120), environments=16, steps=192, iterations=9, make=Long)
     training = trainer.init(0)
@@ -208,7 +208,7 @@ def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
 
 
 def test_exploration_falls_with_the_steps_of_all_environments() -> None:
-    """An agent that never learns would always choose action 2, so the share of other actions follows ε.
+    """The agent never learns, and its greedy action is always 2, so the share of other actions follows ε.
 
     ε falls from 1 to 0 in the 1,000 steps after the first 400.
     """
@@ -233,7 +233,7 @@ def test_exploration_falls_with_the_steps_of_all_environments() -> None:
 
 
 def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one environment, a step is stored and learned from before the next action is chosen.
+    """With one environment, a step is stored and its update is made before the next action is chosen.
 
     With several, the next actions are chosen when the step is stored, so environments step while the device learns.
     """

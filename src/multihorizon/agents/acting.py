@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from multihorizon.discounting import Horizons
-from multihorizon.errors import InputError, at_least, inside
+from multihorizon.envs.timing import TimingFields
+from multihorizon.errors import InputError, at_least, between, inside
 
 
 class Acting(Enum):
@@ -92,8 +93,8 @@ def check_consistency(consistency: Consistency, acting: Acting | float, horizons
     if acting is not Acting.WEIGHTED:
         by = acting.name.lower() if isinstance(acting, Acting) else f"γ = {acting:g}"
         raise InputError(
-            f"consistency={name} needs acting=weighted, got {by}: an agent that acts by one head at a time has no plan "
-            "that it could keep or break"
+            f"consistency={name} needs acting=weighted, got {by}: the rule is defined only for agents that act by the "
+            "weighted sum of their heads"
         )
     weighs = horizons.weights != 0
     if not np.any(weighs):
@@ -103,6 +104,14 @@ def check_consistency(consistency: Consistency, acting: Acting | float, horizons
         raise InputError(
             f"consistency={name} needs a positive weight at the largest γ, {horizons.gammas[last]:g}, got "
             f"{horizons.weights[last]:g}: the discount is negative in the long run, and there is no best plan"
+        )
+
+
+def require_unit_steps(consistency: Consistency, timing: TimingFields) -> None:
+    """Raises an error if a precommitted agent is to act in an environment whose steps have durations."""
+    if timing.duration and consistency is Consistency.PRECOMMITTED:
+        raise InputError(
+            "a precommitted agent counts steps, so each must last one unit of time; this environment has durations"
         )
 
 
@@ -122,8 +131,7 @@ class Epsilon:
 
     def __post_init__(self) -> None:
         for name in ("final", "evaluation"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"epsilon.{name} must lie in [0, 1], got {getattr(self, name):g}")
+            between(f"epsilon.{name}", getattr(self, name), 0, 1)
         at_least("epsilon.decay_steps", self.decay_steps, 0)
 
     def at(self, step: Int[Array, ""] | int, warm_up_steps: int) -> Any:

@@ -1,7 +1,7 @@
 """The configuration of an agent, as one frozen value.
 
-Values come from three places. A preset holds the paper's values. An environment replaces those that depend on its size.
-The user's own values take precedence over both.
+Values come from three places. A preset holds the values of one of the paper's agents, or of `any-rainbow`. An
+environment replaces those that do not suit it. The user's own values take precedence over both.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from multihorizon.agents.networks import Initial
 from multihorizon.agents.optimisers import Adam, Optimiser, RmsProp
 from multihorizon.discounting import Discount, Horizons, single
 from multihorizon.discounting.hazard import Prior
-from multihorizon.errors import InputError, at_least, one_of
+from multihorizon.errors import InputError, at_least, member, one_of, short_text
 
 Origin = Literal["preset", "environment", "user"]
 CHOICES: dict[str, type[Enum]] = {
@@ -81,6 +81,7 @@ class AgentConfig:
 
     def __post_init__(self) -> None:
         _check_types(self)
+        short_text("an agent's name", self.name)
         for name in ("n_steps", "batch", "update_period_steps", "target_period_steps", "replay_capacity"):
             at_least(name, getattr(self, name), 1)
         at_least("warm_up_steps", self.warm_up_steps, 0)
@@ -202,8 +203,7 @@ def _check_types(config: AgentConfig) -> None:
     if not isinstance(config.acting, Acting | float | int):
         raise InputError(f"acting must be a rule ({_names(Acting)}) or the γ of a head, got {config.acting!r}")
     for name, kind in CHOICES.items():
-        if not isinstance(getattr(config, name), kind):
-            raise InputError(f"{name} must be one of {_names(kind)}, got {getattr(config, name)!r}")
+        member(name, getattr(config, name), kind)
     if not isinstance(config.epsilon, Epsilon):
         raise InputError(f"epsilon must be mh.Epsilon(final=..., decay_steps=...), got {config.epsilon!r}")
     for name in ("double_q", "clip_rewards"):

@@ -18,6 +18,7 @@ from multihorizon.agents.returns import bootstrap_factors, n_step_returns
 from multihorizon.agents.risk import Risk, distribution_of
 from multihorizon.kernels import fused_heads
 from multihorizon.kernels.convolution import Convolve
+from multihorizon.room import bytes_of, check_fits
 
 Parameters = dict[str, Any]
 """A network's weights by name. Flattening a network object in Python would take longer than an update on a GPU."""
@@ -63,6 +64,11 @@ class Learner:
         self.dtype = jnp.dtype(agent.compute_dtype)
         output_shape = agent.loss.output_shape(len(agent.horizons), actions)
         self._make = lambda key: make_network(key, torso, observation_shape, output_shape, convolve, agent.initial)
+        check_fits(
+            "the network",
+            bytes_of(eqx.filter_eval_shape(self._make, jax.random.key(0))),
+            "use fewer horizons or a smaller network",
+        )
         parameters, self._rest = eqx.partition(self._make(jax.random.key(0)), eqx.is_inexact_array)
         named, self._structure = jax.tree_util.tree_flatten_with_path(parameters)
         self._names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in named]

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from multihorizon.errors import InputError
+from multihorizon.errors import at_least, positive
+
+MOST_ATOMS = 10_000
 
 
 @runtime_checkable
@@ -89,15 +91,13 @@ class Categorical:
     v_max: float = 10.0
 
     def __post_init__(self) -> None:
-        if self.atoms < 2 or not self.v_max > 0:
-            raise InputError(
-                f"a categorical loss needs 2 atoms or more and v_max > 0, got {self.atoms} and {self.v_max:g}"
-            )
+        object.__setattr__(self, "atoms", at_least("the number of atoms", self.atoms, 2, MOST_ATOMS))
+        object.__setattr__(self, "v_max", positive("v_max", self.v_max))
 
     @property
     def support(self) -> Float[Array, " Z"]:
         """The atoms [Z]."""
-        return jnp.linspace(-self.v_max, self.v_max, self.atoms)
+        return jnp.linspace(-float(self.v_max), float(self.v_max), self.atoms)
 
     def output_shape(self, heads: int, actions: int) -> tuple[int, ...]:
         return heads, actions, self.atoms
@@ -160,7 +160,13 @@ class Bootstrap(Enum):
 def next_actions(
     choosing: Float[Array, "H A"], acting_weights: Float[Array, " H"], bootstrap: Bootstrap
 ) -> Int[Array, " H"]:
-    """Returns each head's next action. `choosing` has the target network's values (double Q: the online network's)."""
+    """Returns each head's next action.
+
+    Args:
+        choosing: Q in the next state: of the target network, or of the online network with double Q-learning.
+        acting_weights: The weights that the agent acts by.
+        bootstrap: Which next action to return.
+    """
     if bootstrap is Bootstrap.OWN:
         return jnp.argmax(choosing, axis=1)
     return jnp.full(choosing.shape[0], jnp.argmax(acting_weights @ choosing))
@@ -173,7 +179,8 @@ class Priority(Enum):
         UNIFORM: All transitions equally often.
         AVERAGED: In proportion to √loss averaged over the heads, as in the paper.
         LARGEST_GAMMA: In proportion to √loss of the head with the largest γ, which the paper's appendix found better.
-        ACTING: In proportion to √loss averaged with the weights that the agent acts by.
+        ACTING: In proportion to √loss averaged with the weights that the agent acts by. Those of a precommitted agent
+            change during an episode; its first weights are used for all transitions.
     """
 
     UNIFORM = "all transitions equally often"

@@ -14,10 +14,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Key
 
-from multihorizon.errors import InputError, at_least
+from multihorizon.errors import InputError, at_least, short_text
 from multihorizon.kernels import fused_convolution
 from multihorizon.kernels.convolution import Convolve, convolve_and_rectify
 
@@ -30,6 +29,7 @@ class Initial(Enum):
 
 
 def _uniform(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
+    at_least("the number of weights of a layer", math.prod(shape), 1, MOST_WEIGHTS)
     bound = _bound(math.prod(shape[:-1]))  # all axes but the output's
     return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
 
@@ -59,7 +59,7 @@ class Dense(eqx.Module):
 @jax.custom_jvp
 def product_in_full(weight: Float[Array, "O I"], x: Float[Array, " I"]) -> Float[Array, " O"]:
     """Returns the product accumulated in float32, for any compute type. Gradients have the compute type."""
-    if jax.default_backend() == "cpu":  # XLA cannot run some programs with products of mixed types there
+    if jax.default_backend() == "cpu":  # there XLA cannot run some products of mixed types
         weight, x = weight.astype(jnp.float32), x.astype(jnp.float32)
     return jnp.dot(weight, x, preferred_element_type=jnp.float32)
 
@@ -96,6 +96,9 @@ class Convolution(eqx.Module):
 
 
 WIDEST = 2**20  # most outputs of a layer
+MOST_LAYERS = 100
+LARGEST_OBSERVATION = 2**31 - 1  # most values of an observation
+MOST_WEIGHTS = 2**40  # of a layer; XLA ends the process if the size of an array overflows
 
 Torso = Callable[[Key[Array, ""], tuple[int, ...]], eqx.Module]
 """Makes a module that maps one observation of the given shape to features [F]."""
@@ -106,6 +109,9 @@ class OwnNetwork:
     """Represents a user's own network in a configuration. The user passes the network again when loading the run."""
 
     name: str
+
+    def __post_init__(self) -> None:
+        short_text("the name of a network", self.name)
 
     def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
         del key, shape
@@ -142,8 +148,8 @@ def as_torso(network: Any) -> Torso:
         if len(takes) == 1 and not isinstance(network, type):
             return lambda key, shape: _Function(network)
     raise InputError(
-        "a network must be a function (key, observation_shape) that makes an equinox module, an equinox module, or a "
-        f"function from an observation to features, got {network!r}"
+        "a network must be an equinox module, a function (key, observation_shape) that makes one, or a function from "
+        f"an observation to features, got {network!r}"
     )
 
 
@@ -176,13 +182,14 @@ class ConvTorso:
         hidden: The width of the dense layer.
 
     Raises:
-        InputError: If a number is not a whole number of at least 1.
+        InputError: If a number is not a whole number of at least 1, or there are too many layers.
     """
 
     layers: tuple[tuple[int, int, int], ...]
     hidden: int
 
     def __post_init__(self) -> None:
+        at_least("the number of convolutions", len(self.layers), 0, MOST_LAYERS)
         for channels, size, stride in self.layers:
             for name, value in (("channels", channels), ("kernel size", size), ("stride", stride)):
                 at_least(f"the {name} of a convolution", value, 1, WIDEST)
@@ -210,17 +217,18 @@ class MlpTorso:
         widths: The width of each layer.
 
     Raises:
-        InputError: If a width is not a whole number of at least 1.
+        InputError: If a width is not a whole number of at least 1, or there are too many layers.
     """
 
     widths: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        at_least("the number of layers", len(self.widths), 0, MOST_LAYERS)
         for width in self.widths:
             at_least("the width of a layer", width, 1, WIDEST)
 
     def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
-        sizes = (int(np.prod(shape)), *self.widths)
+        sizes = (math.prod(shape), *self.widths)
         keys = jax.random.split(key, len(self.widths))
         return _Dense([Dense(k, i, o) for k, i, o in zip(keys, sizes[:-1], sizes[1:], strict=True)])
 
@@ -264,6 +272,7 @@ def make_network(
     initial: Initial = Initial.FAN_IN,
 ) -> Network:
     """Makes a network with outputs (H, A) or (H, A, Z). `initial` applies to the heads and to this package's layers."""
+    at_least("the number of values of an observation", math.prod(observation_shape), 1, LARGEST_OBSERVATION)
     torso_key, head_key = jax.random.split(key)
     made = torso(torso_key, observation_shape)
     if not isinstance(made, eqx.Module) or not callable(made):
@@ -271,7 +280,7 @@ def make_network(
     made = _computed_by(made, convolve)
     call: Any = made
     try:
-        features: Any = eqx.filter_eval_shape(call, jnp.zeros(observation_shape))
+        features: Any = eqx.filter_eval_shape(call, jax.ShapeDtypeStruct(observation_shape, jnp.float32))
     except (TypeError, ValueError) as problem:
         raise InputError(
             f"the network cannot take observations of shape {list(observation_shape)}: {_in_one_line(problem)}"

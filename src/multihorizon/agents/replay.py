@@ -21,7 +21,8 @@ from multihorizon.kernels import fused_replay
 # How a row's step ended its episode, if at all. INTERRUPTED: the collector cut the episode off at the end of an
 # iteration. A FINAL row is not a step: it holds the last frame of an episode that was truncated or interrupted.
 CONTINUES, TERMINATED, TRUNCATED, FINAL, INTERRUPTED = range(5)
-OLDEST = 255  # ages stop counting here; every stack is shorter
+# The largest age that is stored. A row's age is the number of frames before it in its episode. Every stack is shorter.
+OLDEST = 255
 
 
 def end_codes(terminated: Any, truncated: Any) -> Any:
@@ -187,9 +188,9 @@ def _write(
         written=replay.written.at[streams].add(which),
         timing=jax.tree.map(write, replay.timing, rows.timing),
     )
-    # Neither this row nor the next ones can be sampled: this row's return is not known yet, and the next rows lose
-    # frames of their stacks. Just before the buffer becomes full for the first time, the next rows are those at its
-    # start. Their stacks are complete, but they are excluded too.
+    # This row cannot be sampled, because its return is not known yet. In a full buffer the rows after it are the oldest
+    # and cannot be sampled either, because frames of their stacks have been overwritten. Just before the buffer is full
+    # for the first time, nothing has been overwritten, but the rows at its start are excluded too.
     lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k m]
     ready = (row - shape.n_steps) % shape.rows
     is_step = replay.ends[ready * shape.streams + streams] != FINAL

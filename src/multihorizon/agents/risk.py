@@ -3,8 +3,9 @@
 An agent acts by the weighted value Σ wᵢ Qᵢ. With C51 heads, each Qᵢ is the mean of the learned distribution of Zᵢ, the
 return discounted by γᵢ. Risk is measured on the weighted return Σ wᵢ Zᵢ. Its distribution depends on the joint
 distribution of the Zᵢ, which the heads do not learn. This module assumes that the Zᵢ are *comonotone*: all high
-together or all low together. Returns of one episode under different discounts are nearly comonotone. For comonotone
-returns, quantile functions add up, F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u), and so do CVaRs.
+together or all low together. This is not exact: of two episodes, the one with later rewards can have the higher return
+under a large γ and the lower return under a small γ. For comonotone returns, quantile functions add up,
+F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u), and so do CVaRs.
 """
 
 from dataclasses import dataclass
@@ -16,9 +17,12 @@ from jaxtyping import Array, Float
 from multihorizon.agents.acting import Acting, acting_weights
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, between
 
-ROUNDING = 1e-5  # float32 tolerance for sums of probabilities and, relative to the support, for ties between quantiles
+# float32 tolerance for sums of probabilities, relative to the level, and for ties between quantiles, relative to the
+# support
+ROUNDING = 1e-5
+LEAST_LEVEL = 1e-4  # learned distributions do not resolve less probable outcomes
 
 
 @dataclass(frozen=True)
@@ -30,14 +34,13 @@ class CVaR:
     are the riskiest.
 
     Args:
-        level: The share of outcomes that counts, in (0, 1]. With 1, the agent acts by the mean.
+        level: The share of outcomes that counts, in [0.0001, 1]. With 1, the agent acts by the mean.
     """
 
     level: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.level <= 1:
-            raise InputError(f"the level of a CVaR must lie in (0, 1], got {self.level:g}")
+        between("the level of a CVaR", self.level, LEAST_LEVEL, 1)
 
     def scores(
         self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
@@ -52,7 +55,8 @@ class CVaR:
         Returns:
             The scores [A].
         """
-        below = jnp.cumsum(probabilities, axis=-1) - probabilities
+        cumulated = jnp.cumsum(probabilities, axis=-1)
+        below = jnp.concatenate([jnp.zeros_like(cumulated[..., :1]), cumulated[..., :-1]], axis=-1)
         counted = jnp.clip(self.level - below, 0, probabilities)  # each atom's probability within the worst `level`
         return weights @ (counted @ support / counted.sum(axis=-1))
 
@@ -66,14 +70,13 @@ class Quantile:
     common. Among tied actions, the agent takes the one with the largest mean.
 
     Args:
-        level: The cumulative probability, in (0, 1); 0.5 is the median.
+        level: The cumulative probability, in [0.0001, 0.9999]; 0.5 is the median.
     """
 
     level: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.level < 1:
-            raise InputError(f"the level of a quantile must lie in (0, 1), got {self.level:g}")
+        between("the level of a quantile", self.level, LEAST_LEVEL, 1 - LEAST_LEVEL)
 
     def quantiles(
         self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
@@ -88,7 +91,7 @@ class Quantile:
         Returns:
             The quantiles [A].
         """
-        below = jnp.sum(jnp.cumsum(probabilities, axis=-1) < self.level - ROUNDING, axis=-1)
+        below = jnp.sum(jnp.cumsum(probabilities, axis=-1) < self.level * (1 - ROUNDING), axis=-1)
         return weights @ support[jnp.minimum(below, len(support) - 1)]
 
     def scores(

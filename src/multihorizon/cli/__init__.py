@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import NoReturn
 
 from multihorizon import __version__, interrupts
@@ -90,30 +90,49 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show γ shows a question mark
-    with interrupts.handled(raise_again=False):
-        return _guarded(arguments)
+    try:
+        with interrupts.handled(raise_again=False):
+            return _guarded(arguments)
+    except interrupts.Interrupted as stopped:  # the signal came while the command was starting or ending
+        _say("multihorizon: interrupted")
+        return 128 + stopped.number
 
 
 def _guarded(arguments: list[str]) -> int:
     try:
         _run(arguments)
         interrupts.check()  # reports a signal that came too late to stop the command
+        sys.stdout.flush()
         return 0
     except BrokenPipeError:  # the reader of our output, such as `head`, has closed the pipe
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it on exit
-        return 0
+        return interrupts.exit_status() if interrupts.was_received() else 0
     except KeyboardInterrupt as stopped:
-        print(": ".join(("multihorizon", "interrupted", *map(str, stopped.args))), file=sys.stderr)
+        _say(": ".join(("multihorizon", "interrupted", *map(str, stopped.args))))
         return interrupts.exit_status()
     except Exception as problem:
         if interrupts.was_received():  # another library may have turned the interrupt into its own error
-            print("multihorizon: interrupted", file=sys.stderr)
+            _say("multihorizon: interrupted")
             return interrupts.exit_status()
         line = _for_people(problem)
         if line is None:
             raise
-        print(f"multihorizon: {show_controls(line)}", file=sys.stderr)
+        _say(f"multihorizon: {show_controls(line)}")
         return 2
+    finally:
+        _drop_what_cannot_be_printed()
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):  # nobody reads stderr, or its disk is full
+        print(line, file=sys.stderr)
+
+
+def _drop_what_cannot_be_printed() -> None:
+    """Replaces stdout if it cannot be written to, since the interpreter would report that when it exits."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it on exit
 
 
 def _run(arguments: list[str]) -> None:
@@ -141,10 +160,16 @@ def _with_flags(message: str) -> str:
     """Replaces the names of Python arguments in an error message by command-line flags."""
     words = "|".join([*FLAGS, ARGUMENTS])
     message = re.sub(r"choose an(other|\s?empty) folder$", r"choose an\1 folder with --out", message)
-    message = re.sub(r"pass trust=True, or pass the environment with env=", "add --trust", message)
-    message = re.sub(r"FitMethod\.SIGNED_MINIMAX", "--fit signed", message)
-    message = re.sub(r"raise the tolerance$", "raise --tolerance", message)
+    message = re.sub(r"load with trust=True, or pass the environment with env=", "add --trust", message)
+    message = re.sub(
+        r"method=FitMethod\.(\w+)(, tolerance)?",
+        lambda m: f"--fit {m[1].lower().replace('_', '-')}{' tolerance' if m[2] else ''}",
+        message,
+    )
+    message = re.sub(r"\btolerance=", "--tolerance ", message)
     message = re.sub(r"use the (\w+) grid\b", r"use --grid \1", message)
+    message = re.sub(r"use gauss or minimax", "use --grid gauss or --grid minimax", message)
+    message = re.sub(r"\bgamma_max\b", "--gamma-cap", message)
     message = re.sub(r"pass it (again )?with (env|network)=", r"train, evaluate and resume it from Python", message)
     return re.sub(rf"^({words})(?= (must|cannot))", lambda m: "--" + FLAGS.get(m[1], m[1]).replace("_", "-"), message)
 

@@ -1,26 +1,38 @@
-"""Command-line options that change how a trained agent acts: its discount and its measure of risk."""
+"""Opens a trained agent for a command, with the options that change how it acts: its discount, its measure of risk."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multihorizon.cli import choices
+from multihorizon.cli import choices, running
 from multihorizon.errors import InputError, at_least, one_of, positive
 
 if TYPE_CHECKING:
     from multihorizon.agents.risk import Risk
     from multihorizon.runs.policy import Policy
+    from multihorizon.runs.run import Run
 
-FITS = {"minimax": "MINIMAX", "least-squares": "LEAST_SQUARES", "signed": "SIGNED_MINIMAX"}
+FITS = {
+    "minimax": "MINIMAX",
+    "least-squares": "LEAST_SQUARES",
+    "signed-minimax": "SIGNED_MINIMAX",
+    "signed-least-squares": "SIGNED_LEAST_SQUARES",
+}
 RISKS = ("cvar", "quantile")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run, or of a policy saved by Policy.save")
+    parser.add_argument("--env", metavar="ENV", help="environment to play in (default: that of RUN)")
+    weights = "weights file of a run to load, such as RUN/weights-000010.npz (default: the newest in RUN)"
+    parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)
+    running.add_trust(parser)
     options = parser.add_argument_group("time preference and risk")
-    options.add_argument("--discount", metavar="NAME", help="discount to act by, see below (default: the run's)")
+    options.add_argument("--discount", metavar="NAME", help="discount to act by, see below (default: that of RUN)")
     prior = "hazard prior that implies the discount, as in exponential:0.05; repeat for an equal mixture"
     options.add_argument("--prior", metavar="NAME", action="append", help=prior)
     fitted = "with --discount or --prior, last step of the fit; use the length of an episode (default: 1000)"
-    options.add_argument("--t-max", type=int, metavar="T", help=fitted)
+    options.add_argument("--t-max", type=running.whole, metavar="T", help=fitted)
     how = "with --discount or --prior, criterion for the best weights (default: minimax)"
     options.add_argument("--fit", metavar="|".join(FITS), help=how)
     most = "with --discount or --prior, largest accepted error, as a share of d(0) (default: 0.05)"
@@ -29,6 +41,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--risk", metavar="RULE", help=risk)
     parser.set_defaults(mix=(), k=None, default_k=0.01)
     parser.epilog = choices.HELP
+
+
+def opened(options: argparse.Namespace) -> "Run | Policy":
+    """Opens the run or the saved policy in the folder RUN. A saved policy takes no options that choose within a run."""
+    from multihorizon.runs.folder import CONFIGURATION
+    from multihorizon.runs.run import load, load_run
+    from multihorizon.training.worlds import OWN
+
+    folder: Path = options.run
+    if (folder / CONFIGURATION).is_file():
+        run = load_run(folder, trust=options.trust)
+        if options.env and run.configuration.environment.startswith(OWN):  # the folder does not store it
+            run = load_run(folder, env=options.env)
+        return run
+    policy = load(folder, trust=options.trust)
+    for name in ("weights", "of_seed"):
+        if getattr(options, name, None) is not None:
+            raise InputError(f"--{name.replace('_', '-')} needs the folder of a run, but {folder} holds a saved policy")
+    return policy
 
 
 def changed(policy: "Policy", options: argparse.Namespace) -> "Policy":

@@ -40,15 +40,18 @@ def run(options: argparse.Namespace) -> None:
     rows.append(["", *("" for _ in found), ""])
     earned = [f"{f.earned.mean():.3f} ± {f.standard_error:.3f}" for f in found]
     rows.append(["earned, mean", *earned, f"{best.earned:.3f}"])
-    columns = ["start, with its two meals", *(f.agent for f in found), "best"]
+    columns = ["start: meals (distance)", *(f.agent for f in found), "best"]
     show(table("the meal that each of three seeds walks to", columns, rows, look_at=len(rows) - 1))
 
 
 def _starts(field: "Foraging") -> list[str]:
     """Describes each start by the meals at both ends of its row and the steps to them."""
+    from multihorizon.cli.terminal import counted
+
     width = field.shape[1]
     described = []
     for start in field.starts:
         left, right = field.rows[start // width].strip("#").split("S")
-        described.append(f"{left[0]}, {len(left)} away, and {right[-1]}, {len(right)} away")
+        meals = ((left[0], len(left)), (right[-1], len(right)))
+        described.append(", ".join(f"{meal} ({counted(steps, 'step')})" for meal, steps in meals))
     return described

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, counted, duration, note
+from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, console, counted, duration, note, while_training
 
 if TYPE_CHECKING:
     from multihorizon.runs.progress import Hooks
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @contextmanager
 def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Iterator[Hooks]":
     """Shows the progress, returns, speed and remaining time of a run, in frames if a step is several frames."""
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
@@ -26,9 +26,9 @@ def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Itera
             yield self.make_tasks_table(self.tasks)
             yield self.tasks[0].fields["said"] if self.tasks else ""
 
-    console = Console(stderr=True, highlight=False)
+    out = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[done]}"))
-    with TwoLines(*columns, console=console, disable=not console.is_terminal) as bar:
+    with TwoLines(*columns, console=out, disable=not out.is_terminal) as bar:
         run = _Run(steps, frames_per_step)
         task = bar.add_task(name, total=steps, done=run.done(0), said="")
         shown = 0.0
@@ -36,9 +36,9 @@ def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Itera
         def show(step: int, said: str, at_once: bool) -> None:
             nonlocal shown
             bar.update(task, completed=min(step, steps), done=run.done(step), said=said)
-            if not console.is_terminal and (at_once or time.monotonic() - shown > SECONDS_BETWEEN_LINES):
+            if not out.is_terminal and (at_once or time.monotonic() - shown > SECONDS_BETWEEN_LINES):
                 shown = time.monotonic()
-                console.print(f"{name}: {run.done(step)}, {said}", soft_wrap=True)
+                out.print(f"{name}: {run.done(step)}, {said}", soft_wrap=True)
 
         def report(progress: "Progress") -> None:
             show(progress.step, run.goes_on(progress), at_once=False)
@@ -48,7 +48,7 @@ def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Itera
             if outcome.step >= steps:
                 show(outcome.step, said, at_once=True)
 
-        yield Hooks(report, finished, note)
+        yield Hooks(while_training(report), while_training(finished), while_training(note))
 
 
 class _Run:

@@ -67,23 +67,24 @@ class Terminal:
         self, trainer: Any, configuration: "Configuration", frames_per_step: int, where: str
     ) -> "Iterator[Hooks]":
         from multihorizon.cli.progress import training_progress
-        from multihorizon.cli.terminal import counted, note, show
+        from multihorizon.cli.terminal import counted, show, while_training
         from multihorizon.runs.progress import Hooks
 
         name, steps = configuration.agent.name, configuration.schedule.iterations * trainer.iteration_steps
         with training_progress(name, steps, frames_per_step) as shown:
             if not self.as_json:
                 many = f"{counted(configuration.seeds, 'seed')} of {steps:,} steps"
-                show(f"{name} in {configuration.environment}, {many}, {where}")
+                tell = while_training(show)
+                tell(f"{name} in {configuration.environment}, {many}, {where}")
                 kernels = ", ".join(trainer.learner.kernels) or "none"
                 count = counted(configuration.environments, "environment")
-                show(f"{configuration.agent.compute_dtype}, {count} per seed, GPU kernels: {kernels}; compiling ...")
+                tell(f"{configuration.agent.compute_dtype}, {count} per seed, GPU kernels: {kernels}; compiling ...")
 
             def keep(outcome: "IterationMetrics") -> None:
                 self.last = outcome
                 shown.finished(outcome)
 
-            yield Hooks(shown.report, keep, note)
+            yield Hooks(shown.report, keep, shown.warn)
 
     def show_end(self, run: "Run") -> None:
         """Prints which files were written."""

@@ -130,7 +130,7 @@ def _chosen(planned: "list[PlannedRun]", words: list[str]) -> "list[PlannedRun]"
 def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen: "list[PlannedRun]") -> None:
     from multihorizon import api
     from multihorizon.cli.sweep_table import board
-    from multihorizon.cli.terminal import counted, note, show, show_json
+    from multihorizon.cli.terminal import counted, note, show, show_json, while_training
 
     way: Any = None
     if options.ray is not None:
@@ -149,7 +149,7 @@ def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen
             train_all=way,
             checkpoint_minutes=options.checkpoint_minutes,
             tell=tell,
-            warn=note,
+            warn=while_training(note),
         )
     statuses, failed = done.statuses, done.failed
     if options.json:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from multihorizon import interrupts
-from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES
+from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, console, while_training
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -19,20 +19,19 @@ MOST_ROWS = 20
 @contextmanager
 def board(planned: "Sequence[PlannedRun]") -> "Iterator[Callable[[PlannedRun, Status], None]]":
     """Shows the status of every run as it changes."""
-    from rich.console import Console
     from rich.live import Live
 
     from multihorizon.experiments.sweep import State
 
-    console = Console(stderr=True, highlight=False)
+    out = console(stderr=True)
     statuses = {one.run.folder: one.status() for one in planned}
     shown: dict[str, tuple[float, object]] = {}
-    with Live(console=console, auto_refresh=False, transient=True) as live:
+    with Live(console=out, auto_refresh=False, transient=True) as live:
 
         def tell(one: "PlannedRun", status: "Status") -> None:
             interrupts.check()
             statuses[one.run.folder] = status
-            if console.is_terminal:
+            if out.is_terminal:
                 live.update(_table(planned, statuses), refresh=True)
                 return
             when, last = shown.get(one.run.folder, (0.0, None))
@@ -40,9 +39,9 @@ def board(planned: "Sequence[PlannedRun]") -> "Iterator[Callable[[PlannedRun, St
             if key != last or (status.state is State.RUNNING and now - when > SECONDS_BETWEEN_LINES):
                 shown[one.run.folder] = (now, key)
                 done = sum(s.state is State.DONE for s in statuses.values())
-                console.print(f"[{done}/{len(planned)}] {one.name}: {_line(one, status)}", soft_wrap=True, markup=False)
+                out.print(f"[{done}/{len(planned)}] {one.name}: {_line(one, status)}", soft_wrap=True, markup=False)
 
-        yield tell
+        yield while_training(tell)
 
 
 def _line(one: "PlannedRun", status: "Status") -> str:

@@ -1,20 +1,23 @@
 """Output: tables and colours on a terminal, plain text elsewhere, or JSON for programs."""
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from multihorizon import interrupts
 from multihorizon.reports.escaping import show_controls
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, Group
     from rich.text import Text
 
 
 SECONDS_BETWEEN_LINES = 5.0
+BROKEN_PIPE = getattr(signal, "SIGPIPE", 13)
 WIDTH_ELSEWHERE = 10_000  # without a terminal, lines are not wrapped
 
 
@@ -25,19 +28,42 @@ def plain(text: str, style: str = "") -> "Text":
     return Text(show_controls(text), style)
 
 
-def show(*items: Any) -> None:
-    """Prints texts and tables."""
+def console(stderr: bool = False) -> "Console":
+    """Returns a console for stdout or stderr."""
     from rich.console import Console
 
     class Pipe(Console):
         def on_broken_pipe(self) -> None:  # rich would exit with status 1 when `head` closes the pipe
             raise BrokenPipeError
 
-    console = Pipe(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDTH_ELSEWHERE
+    return Pipe(highlight=False, stderr=stderr)
+
+
+def show(*items: Any) -> None:
+    """Prints texts and tables."""
+    out = console()
+    if not out.is_terminal:
+        out.width = WIDTH_ELSEWHERE
     for item in items:
-        console.print(plain(item) if isinstance(item, str) else item)
+        out.print(plain(item) if isinstance(item, str) else item)
+
+
+def while_training(say: Callable[..., None]) -> Callable[..., None]:
+    """Returns a function that prints, but whose errors do not end training before it is saved.
+
+    If the reader of the output has gone, as `head` does, training is asked to stop, as by a signal. Other errors, such
+    as a full disk, are ignored.
+    """
+
+    def said(*given: Any) -> None:
+        try:
+            say(*given)
+        except BrokenPipeError:
+            interrupts.request(BROKEN_PIPE)
+        except OSError:
+            pass
+
+    return said
 
 
 def show_json(result: Any) -> None:
@@ -71,24 +97,22 @@ def working(message: str) -> Iterator[Callable[[str], None]]:
     Yields:
         A function that shows a progress message.
     """
-    from rich.console import Console
-
-    console = Console(stderr=True, highlight=False)
+    shown = console(stderr=True)
     said = time.monotonic()
 
     def tell(how_far: str) -> None:
         nonlocal said
         if time.monotonic() - said > SECONDS_BETWEEN_LINES:
             said = time.monotonic()
-            console.print(plain(how_far), soft_wrap=True)
+            shown.print(plain(how_far), soft_wrap=True)
 
     if not message:
         yield tell
-    elif console.is_terminal:
-        with console.status(plain(message)) as status:
+    elif shown.is_terminal:
+        with shown.status(plain(message)) as status:
             yield lambda how_far: status.update(plain(f"{message} {how_far}"))
     else:
-        console.print(plain(message), soft_wrap=True)
+        shown.print(plain(message), soft_wrap=True)
         yield tell
 
 

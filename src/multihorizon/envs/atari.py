@@ -1,4 +1,4 @@
-"""Atari with the paper's protocol; every option of ale-py's vector environment is set explicitly.
+"""Atari with the paper's protocol; every relevant option of ale-py's vector environment is set explicitly.
 
 Only this file imports ale-py, which is licensed under the GPL-2.0 and therefore an optional extra of this package.
 """

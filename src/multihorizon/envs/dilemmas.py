@@ -88,9 +88,9 @@ def temptation(name: str, about: str, small: float, large: float, bound: float) 
     """Returns a world with two roads.
 
     The open road offers the small reward at t = 4 and the large one at t = 8. Taking the small one ends the episode.
-    The bound road offers only `bound`, at t = 8.
+    The other road has no temptation, and offers only `bound`, at t = 8.
     """
-    past, tied = 5, 9  # the first state after the temptation, and the first on the bound road
+    past, tied = 5, 9  # the first state after the temptation, and the first on the other road
     moves = (
         ((0.0, 1), (0.0, tied)),
         *(((0.0, place + 1),) for place in (1, 2, 3)),
@@ -98,7 +98,7 @@ def temptation(name: str, about: str, small: float, large: float, bound: float) 
         *_walk(past, 4, large),
         *_walk(tied, 8, bound),
     )
-    return Dilemma(name, about, ("open road; take", "bound road; pass"), moves)
+    return Dilemma(name, about, ("open road; take", "other road; pass"), moves)
 
 
 def chore(costs: Sequence[float]) -> Dilemma:

@@ -6,7 +6,9 @@ import gymnasium
 import numpy as np
 
 from multihorizon.discounting.hazard import Prior
+from multihorizon.discounting.hazard.prior import check_prior
 from multihorizon.envs.timing import declared_timing, read_timing
+from multihorizon.errors import at_least, instance
 
 HAZARD = 0x68617A  # separates the random numbers of the hazard from others with the same seed
 
@@ -26,9 +28,10 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], prior: Prior, seed: int | None = None) -> None:
+        instance("env", env, gymnasium.Env, "a Gymnasium environment")
         super().__init__(env)
-        self._prior = prior
-        self._rng = np.random.default_rng() if seed is None else np.random.default_rng([seed, HAZARD])
+        self._prior = check_prior(prior, "prior")
+        self._rng = np.random.default_rng(None if seed is None else [at_least("seed", seed, 0), HAZARD])
         self._survive = 1.0
         self._timing = declared_timing(env.metadata)
 

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from jaxtyping import Int, Shaped
 
-from multihorizon.envs.timing import METADATA, Timing, TimingFields, declared_timing, read_timing
+from multihorizon.envs.timing import METADATA, Timing, TimingFields, declared_timing, declares_timing, read_timing
 from multihorizon.envs.vector import Moves, check_actions
 from multihorizon.errors import InputError
 
@@ -18,8 +18,8 @@ class Gymnasium:
     """Steps `count` environments, made from a registered name or by a function.
 
     Observations are vectors, images [height width channels], grey images [height width], or numbers, which become
-    one-hot vectors. With `rendered`, frames are rendered images instead. Environments declare in
-    `metadata["timing"]` that each step has `info["duration"]` or `info["survival"]`.
+    one-hot vectors. With `rendered`, frames are rendered images instead. An environment whose steps
+    have `info["duration"]` or `info["survival"]` declares these fields in `metadata["timing"]`.
     """
 
     stack = 1
@@ -58,10 +58,11 @@ class Gymnasium:
         self.most_steps = getattr(self._environments.envs[0].spec, "max_episode_steps", None) or 0
         self.frame_shape = (*shape, 1) if is_grey else shape
         self.frame_dtype = "uint8" if observed.dtype == np.uint8 else "float32"
-        rate = self._environments.envs[0].metadata.get("render_fps")
-        self.frames_per_second = min(int(rate), 120) if rate else 15
         metadata = self._environments.envs[0].metadata or {}
-        self.timing, self._declares_timing = declared_timing(metadata), METADATA in metadata
+        self.timing, self._declares_timing = declared_timing(metadata), declares_timing(metadata)
+        rate = metadata.get("render_fps")
+        self.frames_per_second = min(int(rate), 120) if rate else 15
+        self.can_render = "rgb_array" in (metadata.get("render_modes") or ())
         self._sent: Any = None
 
     def check_observation(self) -> None:

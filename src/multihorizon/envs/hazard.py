@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from multihorizon.discounting.hazard import Prior
+from multihorizon.discounting.hazard.prior import check_prior
 from multihorizon.envs.environment import Environment, Step, timing_fields
 from multihorizon.errors import InputError
 
@@ -41,6 +42,9 @@ class Hazard:
 
     environment: Environment
     prior: Prior
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior, "prior")
 
     @cached_property
     def _survival(self) -> Float[np.ndarray, " strata"]:

@@ -1,8 +1,8 @@
-"""Shortcut: a grid world in which the shortest route is dangerous, the second is slow, and the longest is safe and dry.
+"""Shortcut: a grid world with three routes. The shortest is dangerous, the next is muddy, the longest is safe and dry.
 
 Each step reports its duration and its survival probability. An agent that ignores survival takes the dangerous route.
-An agent that ignores durations prefers mud to the dry route, which has more steps but takes less time. The best route
-depends on the discount: an impatient agent takes the risk. The tests confirm this with the exact solver.
+An agent that ignores durations prefers the muddy route to the dry one, which has more steps but takes less time. The
+best route depends on the discount: an impatient agent takes the risk. The tests confirm this with the exact solver.
 """
 
 from dataclasses import dataclass

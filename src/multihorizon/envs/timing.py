@@ -1,14 +1,15 @@
 """Timing: the duration and the survival probability of each step, which an environment may report.
 
 Heads discount a step by γ^{dt} e^{-λ}, where dt is its duration and e^{-λ} its survival. Most environments report
-neither, and timing then takes no memory and no computation. `TimingFields` states before training what is reported.
+neither, and timing then takes no memory and no computation. Which fields are reported is fixed
+before training, in `TimingFields`.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from multihorizon.errors import InputError, one_of
+from multihorizon.errors import InputError, one_of, shown
 
 
 class TimingFields(NamedTuple):
@@ -62,10 +63,24 @@ def check_timing(duration: float = 1.0, survival: float = 1.0) -> None:
 METADATA = "timing"  # key in the metadata of a Gymnasium environment: the fields that `info` has at every step
 
 
-def declared_timing(metadata: Mapping[str, Any] | None) -> TimingFields:
-    """Returns the fields that a Gymnasium environment declares in its metadata, as {"timing": ("duration",)}."""
-    named = (metadata or {}).get(METADATA, ())
-    named = (named,) if isinstance(named, str) else tuple(named)
+def declares_timing(metadata: Any) -> bool:
+    """Returns whether a Gymnasium environment has `metadata["timing"]`. None counts as not declared."""
+    if not isinstance(metadata, Mapping):
+        raise InputError(f"metadata of an environment must be a dictionary, got {shown(metadata)}")
+    return metadata.get(METADATA) is not None
+
+
+def declared_timing(metadata: Any) -> TimingFields:
+    """Returns the fields that a Gymnasium environment declares in `metadata["timing"]`, such as ("duration",)."""
+    if not declares_timing(metadata):
+        return TimingFields()
+    given = metadata[METADATA]
+    if not isinstance(given, str | list | tuple | set | frozenset):
+        raise InputError(
+            f'metadata["{METADATA}"] must name fields, as in ("duration", "survival"), or be () for none, '
+            f"got {shown(given)}"
+        )
+    named = (given,) if isinstance(given, str) else tuple(given)
     for name in named:
         one_of(f'field in metadata["{METADATA}"]', name, Timing._fields)
     return TimingFields(*(field in named for field in Timing._fields))

@@ -58,7 +58,7 @@ def pathworld_agents() -> Experiment:
         about="The agents of the paper's first Pathworld table as deep networks: a hyperbolic agent with ten heads and "
         "five agents with a single γ, in a Pathworld of five paths. They learn without hazard and are evaluated under "
         f"it (k = {prior.k:g}). A score is the return of the one path that an agent chooses. `multihorizon pathworld` "
-        "prints the errors of the values of all paths, which are computed exactly.",
+        "prints the errors of each agent's values of all paths.",
         runs=runs,
         pairs=[(f"gamma-{gamma:g}", "hyperbolic") for gamma in gammas],
     )
@@ -79,7 +79,7 @@ def auxiliary() -> Experiment:
     return Experiment(
         name="auxiliary",
         title="Multi-Rainbow over Rainbow",
-        about="Learning ten horizons and acting by the largest, as an auxiliary task: sixty Atari games.",
+        about="The agent learns ten horizons as an auxiliary task, and acts by the largest: sixty Atari games.",
         runs=_on_atari(("rainbow", "multi-rainbow"), atari.GAMES),
         pairs=[("rainbow", "multi-rainbow")],
     )
@@ -154,8 +154,9 @@ def grids() -> Experiment:
     return Experiment(
         name="grids",
         title="Three sets of horizons for one discount",
-        about=GRIDS_ABOUT + f"In two MinAtar games (k = {K:g}, γ ≤ {GAMMA_MAX:g}) and in the foraging world, evaluated "
-        f"under the hazard that the discount assumes (k = {foraging.HAZARD.k:g}, γ ≤ {GAMMA:g}).",
+        about=GRIDS_ABOUT + f"Two of the environments are MinAtar games (k = {K:g}, γ ≤ {GAMMA_MAX:g}). The third is "
+        f"the foraging world (k = {foraging.HAZARD.k:g}, γ ≤ {GAMMA:g}), in which agents are evaluated under the "
+        "hazard that the discount assumes.",
         runs=[
             *_grids("foraging/hazard", foraging.HAZARD, GAMMA, t_max=200, seeds=10),
             *(
@@ -172,7 +173,7 @@ def grids_atari() -> Experiment:
     support = {"loss": Categorical(v_max=SUPPORT)}
     agents = _grids("atari/Pong", hazard.Exponential(K), GAMMA_MAX, t_max=1000, settings=support)
     runs = [replace(run, environment=f"atari/{game}") for game in ABLATION_GAMES for run in agents]
-    about = GRIDS_ABOUT + f"In the ablation's ten Atari games (k = {K:g}, γ ≤ {GAMMA_MAX:g})."
+    about = GRIDS_ABOUT + f"The environments are the ablation's ten Atari games (k = {K:g}, γ ≤ {GAMMA_MAX:g})."
     return Experiment("grids-atari", "Three sets of horizons for one discount, in Atari", about, runs, GRID_PAIRS)
 
 

@@ -18,7 +18,7 @@ class Rate:
     Attributes:
         one_seed: The rate of one seed alone.
         all_seeds: The total rate of all seeds when there are enough of them to saturate the device.
-        evaluation: The time of a scheduled evaluation step relative to that of a training step.
+        evaluation: The time of an evaluation, relative to that of training for `evaluation_steps` steps.
     """
 
     one_seed: float
@@ -29,9 +29,9 @@ class Rate:
 # Rates by device and by prefix of the environment's name; the longest matching prefix applies. Other devices differ.
 # gpu: one NVIDIA H200. MinAtar: ten seeds with ten heads each, alone on the GPU; unmeasured games use the slowest rate.
 #      Atari: the mean of machines 1 to 7 of results/speed with 80 environments; a step is four frames. The same 16
-#      cores emulate for all seeds, so more seeds add little. A scheduled evaluation step took 1.3 to 2.5 times as long
-#      as a training step, because all environments run until the last episode ends. Small worlds are limited by kernel
-#      launches, not by arithmetic, and use MinAtar's rate.
+#      cores emulate for all seeds, so more seeds add little. An evaluation took 1.3 to 2.5 times as long as training
+#      for `evaluation_steps` steps, because all environments run until the last episode ends. Small worlds are limited
+#      by kernel launches, not by arithmetic, and use MinAtar's rate.
 # cpu: two cores. MinAtar: results/cpu (one seed). Atari: results/cpu, "Whole training loops". Foraging and
 #      Pathworld: the rates in metrics.jsonl of `multihorizon sweep hazard` and `multihorizon sweep pathworld`.
 RATES = {

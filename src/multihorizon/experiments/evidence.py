@@ -19,7 +19,7 @@ MILLION_FRAMES = 250_000  # agent steps
 # The discounts that the presets are configured for.
 EXPONENTIAL, HYPERBOLIC = discount.exponential(0.99), discount.hyperbolic(0.01)
 
-# Priors over two decades of k, a bounded one, and one with either little or much hazard.
+# Exponential priors with k from 0.01 to 1, a bounded prior, and a prior with either little or much hazard.
 PRIORS: dict[str, Prior] = {
     "exponential-0.01": hazard.Exponential(0.01),
     "exponential-0.1": hazard.Exponential(0.1),
@@ -29,8 +29,8 @@ PRIORS: dict[str, Prior] = {
 }
 GAMMAS = (0.9, 0.95, 0.97, 0.99, 0.997)
 HEADS, GAMMA_MAX, T_MAX = 10, 0.997, 1000
-# A larger γ has larger returns, so the support is wider than MinAtar's usual ±10. Runs have 300,000 steps, as in the
-# other experiments in MinAtar, but thirty seeds instead of ten.
+# With a larger γ, discounted returns are larger, so the support is wider than MinAtar's usual ±10. Runs have 300,000
+# steps, as in the other experiments in MinAtar, but thirty seeds instead of ten.
 IN_MINATAR: dict[str, Any] = {
     "seeds": 30,
     "steps": 300_000,
@@ -81,7 +81,8 @@ def seaquest_long() -> Experiment:
     return Experiment(
         name="seaquest-long",
         title="Seaquest in long runs",
-        about="Each agent in the game in which the paper reports the largest gain of Multi-Rainbow over Rainbow.",
+        about="Rainbow, Multi-Rainbow and Hyper-Rainbow in Seaquest, where the paper reports the largest gain of "
+        "Multi-Rainbow over Rainbow.",
         runs=[_run(preset(name), "atari/Seaquest", seeds=1, **given) for name in RAINBOWS],
         pairs=[("rainbow", "multi-rainbow"), ("rainbow", "hyper-rainbow")],
     )

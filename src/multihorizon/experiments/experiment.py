@@ -30,7 +30,7 @@ class ExperimentRun:
         training_steps: Training steps of each iteration.
         evaluation_steps: Evaluation steps of each iteration.
         environments: The number of environments of each seed.
-        settings: Settings that override the agent's after it has been adapted to the environment.
+        settings: Settings that override those of the agent and the environment's defaults.
 
     Raises:
         InputError: If an argument has the wrong type or a setting does not exist.

@@ -16,7 +16,7 @@ from multihorizon.experiments.experiment import Experiment, ExperimentRun
 from multihorizon.files import read_json, write_json
 from multihorizon.runs.configuration import Configuration, difference, plain, read_configuration
 from multihorizon.runs.configure import made
-from multihorizon.runs.folder import CONFIGURATION, EXPERIMENT, check_inside, is_finished, tidy
+from multihorizon.runs.folder import CONFIGURATION, EXPERIMENT, inside, is_finished, tidy, visible_files
 from multihorizon.runs.metrics import Warn, read_metrics
 from multihorizon.runs.recording import record
 from multihorizon.runs.records import Records
@@ -89,7 +89,7 @@ def plan(experiment: Experiment, out: Path, checkpoint_minutes: float) -> list[P
         InputError: If the folder holds something other than this experiment.
     """
     configured = [(run, run.configuration(checkpoint_minutes)) for run in experiment.runs]
-    planned = [PlannedRun(run, one, out / run.folder, _steps(one)) for run, one in configured]
+    planned = [PlannedRun(run, one, inside(out, run.folder), _steps(one)) for run, one in configured]
     _check(experiment, out)
     return [_begun(one) if (one.folder / CONFIGURATION).exists() else one for one in planned]
 
@@ -112,15 +112,14 @@ def _check(experiment: Experiment, out: Path) -> None:
         return
     path = out / EXPERIMENT
     if not path.exists():
-        foreign = sorted(file.name for file in out.iterdir() if not file.name.startswith("."))
-        if foreign:
+        if foreign := visible_files(out):
             raise InputError(
                 f"{out} holds other files, such as {foreign[0]}, not an experiment; choose an empty folder"
             )
         return
     held = read_json(path)
     try:
-        name, runs = str(held["name"]), {check_inside(run["folder"]): _essence(run) for run in held["runs"]}
+        name, runs = str(held["name"]), {str(run["folder"]): _essence(run) for run in held["runs"]}
     except KeyError as problem:
         raise InputError(f"{path} has no {problem}; choose another folder") from None
     except (ValueError, TypeError) as problem:
@@ -128,7 +127,7 @@ def _check(experiment: Experiment, out: Path) -> None:
     if name != experiment.name:
         raise InputError(f"{out} holds the experiment {name}, not {experiment.name}; choose another folder")
     asked = {run["folder"]: _essence(run) for run in experiment.description()["runs"]}
-    begun = {folder: run for folder, run in runs.items() if (out / folder / CONFIGURATION).exists()}
+    begun = {folder: run for folder, run in runs.items() if (inside(out, folder) / CONFIGURATION).exists()}
     if gone := [folder for folder in begun if folder not in asked]:
         raise InputError(
             f"{out} holds runs that {name} no longer lists: {', '.join(gone)}; add them to {name}, move their folders "

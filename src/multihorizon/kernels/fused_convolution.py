@@ -25,8 +25,8 @@ PLACES = 32  # output positions that one program of the grid computes
 def fits(weight_shape: tuple[int, ...], stride: int) -> bool:
     """Returns whether the sizes suit the kernels.
 
-    Matrix products need powers of two that are not too small, and the gradient of the image a size that is a multiple
-    of the stride.
+    Matrix products need powers of two that are not too small. The gradient of the image needs a kernel whose size is a
+    multiple of the stride.
     """
     size, _, inputs, outputs = weight_shape
     powers = all(n & (n - 1) == 0 for n in (inputs, outputs))

@@ -88,6 +88,7 @@ class Aggregate:
     agent: str
     statistic: Statistic
     measures: dict[Measure, IntervalEstimate]
+    seeds: tuple[int, ...]  # of each game
     profile: Float[np.ndarray, " X"]  # the share of runs above each threshold
     profile_low: Float[np.ndarray, " X"] | None
     profile_high: Float[np.ndarray, " X"] | None
@@ -114,6 +115,12 @@ class Aggregates:
     @property
     def statistics(self) -> list[Statistic]:
         return [s for s in Statistic if any(entry.statistic is s for entry in self.entries)]
+
+    @property
+    def warning(self) -> str:
+        """What readers must know about the intervals if they have too few seeds; otherwise empty."""
+        counts = sorted({entry.seeds for entry in self.entries if entry.profile_low is not None})
+        return " ".join(filter(None, map(statistics.describe_coverage, counts)))
 
 
 def compare(scores: Scores, pair: tuple[str, str], statistic: Statistic, rng: np.random.Generator) -> Comparison | None:
@@ -173,11 +180,12 @@ def _aggregate_agent(
     scores: Scores, agent: str, statistic: Statistic, environments: list[str], rng: np.random.Generator
 ) -> Aggregate:
     strata = scores.normalise(statistic, agent, environments)
+    seeds = tuple(len(one) for one in strata)
     profile = statistics.profile(strata, THRESHOLDS)
     values = {measure: float(function(strata)) for measure, function in FUNCTIONS.items()}
     if not statistics.can_resample(strata):
         estimates = {measure: IntervalEstimate(value) for measure, value in values.items()}
-        return Aggregate(agent, statistic, estimates, profile, None, None)
+        return Aggregate(agent, statistic, estimates, seeds, profile, None, None)
     drawn, freedom = statistics.resampled(strata, rng), statistics.freedom(strata)
     estimates = {}
     resample_functions = FUNCTIONS | {Measure.IQM: partial(statistics.iqm, share=statistics.trimmed_share(strata))}
@@ -185,4 +193,4 @@ def _aggregate_agent(
         low, high = statistics.interval(function(drawn), freedom)
         estimates[measure] = IntervalEstimate(values[measure], float(low), float(high))
     low, high = statistics.interval(statistics.profile(drawn, THRESHOLDS), freedom)
-    return Aggregate(agent, statistic, estimates, profile, low, high)
+    return Aggregate(agent, statistic, estimates, seeds, profile, low, high)

@@ -1,5 +1,6 @@
 """Reads the folders of finished and unfinished runs. Does not import JAX."""
 
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,12 +9,14 @@ import numpy as np
 from jaxtyping import Float
 
 from multihorizon.envs.atari import FRAMES_PER_STEP
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, short_text
 from multihorizon.files import read_json
 from multihorizon.reports.escaping import replace_controls
 from multihorizon.reports.protocol import check_protocols, check_seeds, make_labels
-from multihorizon.runs.folder import CONFIGURATION, EXPERIMENT, METRICS, check_inside, is_finished
+from multihorizon.runs.folder import CONFIGURATION, EXPERIMENT, METRICS, inside, is_finished
 from multihorizon.runs.metrics import Line, Warn, read_metrics
+
+LONGEST_ABOUT = 10_000  # characters
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ def read_runs(folder: Path, warn: Warn) -> RunCollection:
 
     Args:
         folder: A sweep with its experiment.json, or any folder that holds runs at any depth.
-        warn: Receives one line for each metrics file with damaged lines.
+        warn: Receives a message for each metrics file with damaged lines, and one for each with missing iterations.
 
     Raises:
         InputError: If there are no runs with scores, a file cannot be read, or the runs cannot be compared.
@@ -148,19 +151,17 @@ def _read_sweep(folder: Path, warn: Warn) -> RunCollection:
     try:
         runs = [
             replace(
-                _read_run(folder, folder / check_inside(run["folder"]), warn, run["environment"], int(run["seeds"])),
-                label=replace_controls(str(run["label"])),
+                _read_run(folder, inside(folder, run["folder"]), warn, run["environment"], int(run["seeds"])),
+                label=_name(run["label"]),
                 wanted_discount=_parse_wanted_discount(run.get("wanted")),
             )
             for run in content["runs"]
         ]
-        pairs, panels = (
-            [(replace_controls(str(a)), replace_controls(str(b))) for a, b in content[name]]
-            for name in ("pairs", "panels")
-        )
-        name, title, about = (replace_controls(str(content[key])) for key in ("name", "title", "about"))
+        pairs, panels = ([(_name(a), _name(b)) for a, b in content[name]] for name in ("pairs", "panels"))
+        name, title = (_name(content[key]) for key in ("name", "title"))
+        about = replace_controls(short_text("about", content["about"], LONGEST_ABOUT))
         return RunCollection(name, title, about, runs, pairs, panels)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
         if isinstance(problem, InputError):
             raise
         raise InputError(
@@ -192,16 +193,15 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
         return RunHistory("", replace_controls(environment), shown, np.empty(0), np.empty((num_seeds, 0)))
     configuration = read_json(place / CONFIGURATION)
     try:
-        name = _text(configuration["agent"], "name")
-        environment = replace_controls(_text(configuration, "environment"))
+        name, environment = _name(configuration["agent"]["name"]), _name(configuration["environment"])
         num_seeds, iterations = _count(configuration, "seeds", 1), _count(configuration["schedule"], "iterations", 1)
         _count({"seed": 0} | configuration, "seed", 0)
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{place / CONFIGURATION} is not the configuration of a run: {_describe(problem)}") from None
-    lines = read_metrics(place, warn, num_seeds)
+    lines = read_metrics(place, warn, num_seeds, iterations if is_finished(place) else 0)
     frames_per_step = FRAMES_PER_STEP if parse_game(environment) else 1
     return RunHistory(
-        label=replace_controls(name),
+        label=name,
         environment=environment,
         folder=shown,
         frames=np.array([line["step"] * frames_per_step for line in lines], float),
@@ -213,12 +213,9 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
     )
 
 
-def _text(holder: Any, name: str) -> str:
-    """Returns a text of a configuration."""
-    value = holder[name]
-    if not isinstance(value, str):
-        raise ValueError(f"{name} must be a text")
-    return value
+def _name(value: Any) -> str:
+    """Returns a name as it is shown. Figures with very long names would take very long to draw."""
+    return replace_controls(short_text("a name", value))
 
 
 def _count(holder: Any, name: str, least: int) -> int:
@@ -248,7 +245,9 @@ def _parse_wanted_discount(content: Any) -> DiscountCurve | None:
     if content is None:
         return None
     times, values = (tuple(map(float, content[key])) for key in ("times", "values"))
-    return DiscountCurve(replace_controls(str(content["name"])), times, values)
+    if not times or len(times) != len(values) or not all(map(math.isfinite, times + values)):
+        raise ValueError("times and values must be lists of the same number of finite numbers")
+    return DiscountCurve(_name(content["name"]), times, values)
 
 
 def _describe(problem: Exception) -> str:

@@ -31,8 +31,8 @@ BLACK, BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#56B4E9",
     "#999999",
 )
-CYCLE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
-DASHES: tuple[Dash, ...] = ("--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY)  # similar colours, such as orange and red, are far apart
+DASHES: tuple[Dash, ...] = ("--", "-.", ":", (0, (7, 1)), (0, (3, 1, 1, 1)))
 SETTINGS: Any = {
     "font.size": 11,
     "axes.titlesize": 12,
@@ -109,12 +109,13 @@ def choose_line_styles(
 ) -> LineStyles:
     """Chooses a line style for each agent.
 
-    Baselines are grey. If there are more agents than colours, the two agents of a pair share a colour and the first
-    is dashed; if the pairs do not cover all agents, the colours repeat with other dashes.
+    Baselines are grey. Every agent has its own colour and its own dashes, so that lines which coincide are all visible.
+    If there are more agents than colours, the two agents of a pair share a colour and the first is dashed; if the pairs
+    do not cover all agents, the colours repeat with other dashes.
     """
     ours = [agent for agent in agents if agent not in baselines]
     lines: tuple[Dash, ...] = ("-", *DASHES)
-    found = {a: LineStyle(CYCLE[i % len(CYCLE)], lines[i // len(CYCLE) % len(lines)]) for i, a in enumerate(ours)}
+    found = {a: LineStyle(CYCLE[i % len(CYCLE)], lines[(i + i // len(CYCLE)) % len(lines)]) for i, a in enumerate(ours)}
     if len(ours) > len(CYCLE) >= len(pairs) and sorted(a for pair in pairs for a in pair) == sorted(ours):
         paired = {first: LineStyle(CYCLE[i], "--") for i, (first, _) in enumerate(pairs)}
         paired |= {second: LineStyle(CYCLE[i], "-") for i, (_, second) in enumerate(pairs)}

@@ -1,5 +1,6 @@
 """Figures of a report: learning curves, aggregates, performance profiles, probabilities and discounts."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ from multihorizon.reports.scores import Statistic
 from multihorizon.reports.statistics import IntervalEstimate
 
 CURVE_COLUMNS = 5
+CAPTION_CHARACTERS = 14  # per inch of width
 SMALL_GAP = 0.005  # largest gap between discounts that count as equal
 
 
@@ -98,6 +100,7 @@ def draw_aggregates(found: Aggregates, styles: LineStyles) -> Figure:
             panel.margins(x=0.12)
             panel.xaxis.set_major_locator(MaxNLocator(4))
         axes[row * len(Measure)].set_ylabel(statistic.value, fontsize=9)
+    _write_warning(figure, found)
     return figure
 
 
@@ -123,6 +126,7 @@ def draw_profiles(found: Aggregates, styles: LineStyles) -> Figure:
     panels[0].set_ylabel("share of runs above τ")
     ncols = min(legend_columns, len(lines))
     figure.legend(list(lines.values()), list(lines), loc="outside upper center", ncols=ncols)
+    _write_warning(figure, found)
     return figure
 
 
@@ -150,7 +154,7 @@ def draw_probabilities(comparisons: list[Comparison]) -> Figure:
 
 @styled_plain
 def draw_discounts(groups: list[DiscountGroup], styles: LineStyles) -> Figure:
-    """Draws the discount that each group acts by over the one that it was configured for, with one panel per group."""
+    """Draws the discount that each group acts by and the one that it was configured for, with one panel per group."""
     columns = min(3, len(groups))
     rows = -(-len(groups) // columns)
     figure, panels = canvas(4.2 * columns + 0.6, 3.3 * rows, columns=columns, rows=rows, sharey=True)
@@ -180,6 +184,12 @@ def find_telling_time(acting: DiscountCurve, wanted: DiscountCurve | None) -> fl
     gaps = {t: abs(_interpolate(acting, t) - _interpolate(wanted, t)) if wanted else 0.0 for t in acting.times}
     furthest = max(gaps, key=lambda t: gaps[t])
     return furthest if gaps[furthest] > SMALL_GAP else 100.0
+
+
+def _write_warning(figure: Figure, found: Aggregates) -> None:
+    """Writes below a figure what readers must know about its intervals, if anything."""
+    if found.warning:
+        figure.supxlabel(textwrap.fill(found.warning, int(figure.get_figwidth() * CAPTION_CHARACTERS)), fontsize=9)
 
 
 def _list_environments(runs: Sequence[RunHistory]) -> list[str]:

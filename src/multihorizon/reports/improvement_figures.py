@@ -13,6 +13,9 @@ from multihorizon.reports.figure_style import BLACK, BLUE, RED, canvas, shorten_
 LINEAR_PERCENT = 10  # beyond this improvement the axis is logarithmic
 MAX_NUMBERED_BARS = 20  # with more bars there is no room for numbers
 TITLE_CHARACTERS_PER_INCH, TICK_CHARACTERS_PER_INCH = 10, 14
+TICK_GAP = 2  # characters between tick labels
+AXIS_WIDTH = 0.85  # inches of a panel beside its bars
+MAX_LEVEL_WIDTH = 6.5  # inches of a panel; where more are needed, tick labels are upright
 
 
 @styled_plain
@@ -34,7 +37,8 @@ def draw_improvement_panels(comparisons: list[Comparison]) -> Figure:
     columns = min(2, len(comparisons))
     rows = -(-len(comparisons) // columns)
     widest = max(len(comparison.changes) for comparison in comparisons)
-    width = max(4.6, 1.2 + 0.34 * widest)
+    level = AXIS_WIDTH + max(_measure_ticks([name for name, _ in _name_environments(one)]) for one in comparisons)
+    width = max(4.6, 1.2 + 0.34 * widest, level if level <= MAX_LEVEL_WIDTH else 0)
     figure, axes = canvas(width * columns, 3.9 * rows, columns=columns, rows=rows, sharey=True)
     for panel, comparison in zip(axes, comparisons, strict=False):
         _draw_bars(panel, _name_environments(comparison), width)
@@ -51,7 +55,7 @@ def draw_improvement_panels(comparisons: list[Comparison]) -> Figure:
 def draw_improvement_by_pair(comparisons: list[Comparison]) -> Figure:
     """Draws several comparisons in a single environment, with a bar for each."""
     named = [(f"{c.challenger}\nover {c.baseline}", change) for c in comparisons for change in c.changes]
-    width = min(12.0, max(5.5, 1.5 + len(named) * _measure_ticks([name for name, _ in named])))
+    width = min(12.0, max(5.5, AXIS_WIDTH + _measure_ticks([name for name, _ in named])))
     figure, (axes,) = canvas(width, 4.2)
     _draw_bars(axes, named, width)
     _scale_bars(axes, [_bar_height(change) for _, change in named])
@@ -73,9 +77,9 @@ def _draw_bars(axes: Axes, named: list[tuple[str, ScoreChange]], width: float) -
     axes.axhline(0, color=BLACK, linewidth=1)
     _annotate_bars(axes, heights, [change for _, change in unknown])
     names = [name for name, _ in (*known, *unknown)]
-    upright = len(names) * _measure_ticks(names) > width - 0.8
+    upright = _measure_ticks(names) > width - AXIS_WIDTH + 1e-6
     axes.set_xticks(range(len(names)), names, rotation=90 if upright else 0, fontsize=9)
-    axes.set_xlim(-0.7, len(names) - 0.3)
+    axes.set_xlim(-0.7, len(names) - 1 + 0.7)
     axes.grid(visible=False, axis="x")
     axes.set_ylabel("improvement (log scale beyond 10%)", fontsize=9)
 
@@ -84,8 +88,12 @@ def _scale_bars(axes: Axes, heights: list[float]) -> None:
     """Sets the limits and ticks of the y-axis so that bars of these heights fit."""
     axes.set_yscale("symlog", linthresh=LINEAR_PERCENT, linscale=0.6)
     largest = max([LINEAR_PERCENT, *(abs(height) for height in heights)])
-    is_small = largest <= LINEAR_PERCENT
-    sizes = [LINEAR_PERCENT / 2, LINEAR_PERCENT] if is_small else [LINEAR_PERCENT * 10**power for power in range(6)]
+    if largest <= LINEAR_PERCENT:
+        sizes = [LINEAR_PERCENT / 2, LINEAR_PERCENT]
+    elif largest <= 5 * LINEAR_PERCENT:
+        sizes = [LINEAR_PERCENT * step for step in (1, 2, 5, 10)]
+    else:
+        sizes = [LINEAR_PERCENT * 10**power for power in range(6)]
     ticks = [float(sign * size) for size in sizes for sign in (-1, 1)]
     axes.yaxis.set_major_locator(FixedLocator([0.0, *(tick for tick in ticks if abs(tick) <= largest * 2)]))
     axes.yaxis.set_minor_locator(FixedLocator([]))
@@ -98,7 +106,8 @@ def _annotate_bars(axes: Axes, heights: list[float], unknown: list[ScoreChange])
     """Writes a number at each bar, and both scores where there is no percentage."""
     place: Any = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
     for x, height in enumerate(heights if len(heights) <= MAX_NUMBERED_BARS else []):
-        said = f"{height:+,.0f}".replace("-", "−") if round(height) else "0"
+        places = 0 if abs(height) >= 0.95 else 1
+        said = f"{height:+,.{places}f}".replace("-", "−") if round(height, places) else "0"
         shift, side = ((0, 3), "bottom") if height >= 0 else ((0, -3), "top")
         axes.annotate(said, (x, height), xytext=shift, va=side, **place)
     for x, change in enumerate(unknown, start=len(heights)):
@@ -111,8 +120,9 @@ def _bar_height(change: ScoreChange) -> float:
 
 
 def _measure_ticks(labels: list[str]) -> float:
-    """Returns the width in inches that each tick label needs."""
-    return max(len(line) for label in labels for line in label.split("\n")) / TICK_CHARACTERS_PER_INCH
+    """Returns the width in inches that tick labels need side by side."""
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    return (len(labels) + 0.4) * (longest + TICK_GAP) / TICK_CHARACTERS_PER_INCH
 
 
 def _wrap_title(comparison: Comparison, inches: float) -> str:

@@ -29,6 +29,11 @@ AGENT_PROTOCOL = ("clip_rewards", "epsilon.evaluation")
 # Without evaluation, scores are training returns, which depend on exploration.
 TRAINING_PROTOCOL = ("epsilon.final",)
 
+# Fields of an agent that repeat other settings: the preset that it is built on, and the names of the settings that the
+# user chose.
+NOT_SETTINGS = ("base", "chosen")
+GAMMAS, WEIGHTS = "horizons.gammas", "horizons.weights"
+
 # Families whose games share aggregates and figures, and so must share a protocol too.
 FAMILIES = ("atari", "minatar")
 MAY_DIFFER_BY_GAME = ("environments",)
@@ -64,7 +69,7 @@ def _check_same(where: str, one: tuple[str, dict[str, Any]], another: tuple[str,
 
 def make_labels(configured: Configured) -> dict[str, str]:
     """Returns each folder's agent name, followed by the settings that differ where agents share a name."""
-    agents = {folder: _flatten(configuration["agent"]) for folder, (_, configuration) in configured.items()}
+    agents = {folder: _list_settings(configuration["agent"]) for folder, (_, configuration) in configured.items()}
     names = {folder: str(agent["name"]) for folder, agent in agents.items()}
     differing: dict[str, set[str]] = {}
     for a in configured:
@@ -74,8 +79,9 @@ def make_labels(configured: Configured) -> dict[str, str]:
                 differing.setdefault(names[a], set()).update(
                     setting for setting in both if agents[a].get(setting) != agents[b].get(setting)
                 )
+    shown = {name: _select_shown(differing.get(name, set())) for name in names.values()}
     labels = {
-        folder: ", ".join([name, *(_format_setting(s, agents[folder].get(s)) for s in sorted(differing.get(name, ())))])
+        folder: ", ".join([name, *(_format_setting(s, agents[folder][s]) for s in shown[name] if s in agents[folder])])
         for folder, name in names.items()
     }
     alike: dict[tuple[str, str], set[str]] = {}
@@ -83,6 +89,17 @@ def make_labels(configured: Configured) -> dict[str, str]:
         alike.setdefault((configured[folder][0], label), set()).add(str(agents[folder]))
     unclear = {label for (_, label), kinds in alike.items() if len(kinds) > 1}
     return {folder: f"{label} ({folder})" if label in unclear else label for folder, label in labels.items()}
+
+
+def _list_settings(agent: dict[str, Any]) -> dict[str, Any]:
+    """Returns an agent's settings by their dotted names; the type of a part, such as the loss, has the part's name."""
+    settings = _flatten({name: value for name, value in agent.items() if name not in NOT_SETTINGS})
+    return {name.removesuffix(".type"): value for name, value in settings.items()}
+
+
+def _select_shown(differing: set[str]) -> list[str]:
+    """Returns the settings that a label shows, in order. Different γ's have different weights, so γ's are enough."""
+    return sorted(differing - {WEIGHTS} if GAMMAS in differing else differing)
 
 
 def check_seeds(configured: Configured, labels: dict[str, str]) -> None:
@@ -124,8 +141,12 @@ def _flatten(content: dict[str, Any], before: str = "") -> dict[str, Any]:
 def _format_setting(name: str, value: Any) -> str:
     if isinstance(value, list):  # the γ's, or their weights
         listed = ", ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in value)
+        if name == GAMMAS:
+            return f"γ = {listed}" if len(value) < 4 else f"{len(value)} heads with γ ≤ {max(value):.5g}"
         short = name.rpartition(".")[2]
         return f"{short} {listed}" if len(value) < 4 else f"{len(value)} {short} to {max(value):.5g}"
+    if isinstance(value, str) and value.isupper():  # a choice, such as SOPHISTICATED
+        value = value.lower()
     return f"{name}={_format_value(value)}"
 
 

@@ -12,7 +12,6 @@ from multihorizon.discounting import RewardTimeline, decode_rewards
 from multihorizon.reports.figure_style import BLUE, ORANGE, SETTINGS
 
 LEAST_HEADS = 3  # with different discount factors
-NEGATIVE = 0.05  # rewards are decoded as signed if a Q-value lies below minus this share of the largest |Q|
 MOST_TICKS = 7
 BAR, SPAN = (tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in (BLUE, ORANGE))
 
@@ -60,8 +59,7 @@ def make_panel(
     """
     if len(np.unique(gammas)) < LEAST_HEADS:
         return None
-    signed = bool(taken.min() < -NEGATIVE * np.abs(taken).max())
-    timeline = decode_rewards(taken, gammas, signed=signed)
+    timeline = decode_rewards(taken, gammas)
     low, high = min(float(timeline.rewards.min()), 0.0), max(float(timeline.rewards.max()), 0.0)
     room = 0.15 * (high - low) or 1.0
     edges = np.append(timeline.starts, timeline.ends[-1])

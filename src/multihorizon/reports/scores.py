@@ -215,21 +215,31 @@ def _note_cut(compared: list[RunHistory], ends: dict[str, float]) -> list[str]:
 
 def _note_few(compared: list[RunHistory], ends: dict[str, float]) -> list[str]:
     few = [r.environment for r in compared if (r.frames <= ends[r.environment]).sum() < LAST_ITERATIONS]
-    said = f"Runs have fewer than {LAST_ITERATIONS} iterations, so the last {LAST_ITERATIONS} include all of them"
-    return [f"{said}: {_enumerate(list(dict.fromkeys(few)))}."] if few else []
+    reason = f"have fewer than {LAST_ITERATIONS} iterations, so the score of the last {LAST_ITERATIONS} covers them all"
+    return [f"Runs in {_enumerate(list(dict.fromkeys(few)))} {reason}."] if few else []
 
 
 def _note_missing(runs: list[RunHistory]) -> list[str]:
     waiting = [f"{run.label} in {run.environment}" for run in runs if not run.has_scores]
-    alone = sorted({run.label for run in runs if run.has_scores and len(run.scores) == 1})
+    seeds = _count_seeds(runs)
+    enough = {label for (label, _), count in seeds.items() if count > 1}
+    single = [(label, environment) for (label, environment), count in seeds.items() if count == 1]
+    alone = sorted({f"{label} in {environment}" if label in enough else label for label, environment in single})
     notes = [f"No scores yet: {_enumerate(waiting)}."] if waiting else []
     return notes + ([f"With a single seed there are no bands and no intervals: {_enumerate(alone)}."] if alone else [])
 
 
-def _describe_family(family: str, runs: list[RunHistory]) -> str:
+def _count_seeds(runs: list[RunHistory]) -> dict[tuple[str, str], int]:
+    """Returns the seeds with scores by agent and environment; several runs may hold the seeds of one agent."""
     seeds: dict[tuple[str, str], int] = {}
     for run in runs:
-        seeds[run.label, run.environment] = seeds.get((run.label, run.environment), 0) + len(run.scores)
+        if run.has_scores:
+            seeds[run.label, run.environment] = seeds.get((run.label, run.environment), 0) + len(run.scores)
+    return seeds
+
+
+def _describe_family(family: str, runs: list[RunHistory]) -> str:
+    seeds = _count_seeds(runs)
     played = [int(run.frames[-1]) for run in runs]
     environments = {run.environment for run in runs}
     where = f"{len(environments)} environments of {family}" if len(environments) > 1 else runs[0].environment

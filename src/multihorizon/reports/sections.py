@@ -24,7 +24,8 @@ from multihorizon.reports.tables import Table
 
 BOOTSTRAP = (
     "Intervals are 95% percentile bootstraps over seeds, stratified by environment: from each environment's S seeds, "
-    "S − 1 are drawn with replacement, 2,000 times. With fewer seeds, the percentiles lie further out in the tails."
+    "S − 1 are drawn with replacement, 2,000 times. The percentiles are more extreme with few seeds, to match the "
+    "wider tails of Student's t-distribution."
 )
 MAX_SHARED_ENVIRONMENTS = 12  # with more, each comparison has a figure of its own
 BOOTSTRAP_SEED = 0  # fixed, so that reports are reproducible
@@ -146,11 +147,12 @@ def _build(
         _describe_scores(scores, full_length),
     ]
     csv_tables = [tables.list_seed_scores(scores), tables.list_changes(compared), tables.list_aggregates(aggregates)]
-    return ReportContents(title, about, scores.notes, sections, csv_tables, styles, scores, compared, aggregates)
+    notes = [*scores.notes, *([aggregates.warning] if aggregates.warning else [])]
+    return ReportContents(title, about, notes, sections, csv_tables, styles, scores, compared, aggregates)
 
 
 def _pair_with_dopamine(scores: Scores) -> list[tuple[str, str]]:
-    """Pairs agents with Dopamine's base agent where the runs have none of their own."""
+    """Pairs each agent with Dopamine's version of its base agent, such as Rainbow, if no run trains that base agent."""
     ours = [agent for agent in scores.agents if agent not in scores.baselines]
     found = []
     for base in BASE_AGENTS:
@@ -211,7 +213,7 @@ def _describe_ablation(comparisons: list[Comparison]) -> list[Section]:
     said = "; ".join(f"{one.title} in {one.tally}" for one in comparisons)
     figure = improvement_figures.draw_improvement_panels(comparisons)
     drawn = [PageFigure("ablation", figure, f"Improvement by each challenger of the ablation: {said}")]
-    about = f"What many horizons add to each agent, and in how many environments the agent with them is better: {said}."
+    about = f"In how many environments each challenger is better than its baseline: {said}."
     return [Section("parts", "Ablation", about, drawn)]
 
 
@@ -230,20 +232,19 @@ def _describe_aggregates(found: Aggregates, styles: LineStyles) -> list[Section]
         return [Section("aggregate", title, said)]
     games = sorted({len(played) for played in found.environments.values() if played})
     estimates = [estimate for entry in found.entries for estimate in entry.measures.values()]
+    warning = f" {found.warning}" if found.warning else ""
     about = (
         f"Over {' or '.join(map(str, games))} game{'' if games == [1] else 's'} that all agents have played. A "
         "random player scores 0, a human 1. IQM is the mean of the middle half of all runs; the optimality gap is "
-        f"how far runs fall short of a human.{excluded}{_describe_intervals(estimates)}"
+        f"how far runs fall short of a human.{excluded}{_describe_intervals(estimates)}{warning}"
     )
     profile = "The share of runs that score above each threshold; higher is better."
     if any(entry.profile_low is not None for entry in found.entries):
-        profile += " Bands are pointwise 95% intervals."
-    aggregates = PageFigure(
-        "aggregates", figures.draw_aggregates(found, styles), "Median, IQM, mean and optimality gap of each agent"
-    )
-    profiles = PageFigure(
-        "profiles", figures.draw_profiles(found, styles), "Share of runs above each human-normalised score"
-    )
+        profile += f" Bands are pointwise 95% intervals.{warning}"
+    alt = f"Median, IQM, mean and optimality gap of each agent.{warning}"
+    aggregates = PageFigure("aggregates", figures.draw_aggregates(found, styles), alt)
+    alt = f"Share of runs above each human-normalised score.{warning}"
+    profiles = PageFigure("profiles", figures.draw_profiles(found, styles), alt)
     return [
         Section("aggregate", title, about, [aggregates], [tables.tabulate_aggregates(found)]),
         Section("profile", "Performance profiles", profile, [profiles]),

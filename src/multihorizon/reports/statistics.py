@@ -19,7 +19,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class IntervalEstimate:
-    """A statistic and its 95% interval, which is missing where an environment has a single seed."""
+    """A statistic and its 95% interval; `low` and `high` are None if no interval can be computed."""
 
     value: float
     low: float | None = None
@@ -90,8 +90,9 @@ def resampled(
 ) -> list[Float[np.ndarray, "R _"]]:
     """Draws S − `fewer` of each environment's S seeds with replacement, `replications` times.
 
-    With draws of S seeds, the variance is (S − 1)/S of the true one: with three seeds, a 95% interval covers 88%. With
-    draws of S − 1, the variance is right (McCarthy & Snowden, 1985). `fewer=0` is the plain bootstrap, as in rliable.
+    With draws of S seeds, the variance is (S − 1)/S of the true one: with three seeds, a 95% interval covers 74% in one
+    environment and 88% in 26. With draws of S − 1, the variance is right (McCarthy & Snowden, 1985). `fewer=0` is the
+    plain bootstrap, as in rliable.
     """
     return [scores[rng.integers(0, len(scores), (replications, max(1, len(scores) - fewer)))] for scores in strata]
 
@@ -99,8 +100,8 @@ def resampled(
 def interval(replicated: Value, freedom: float = np.inf) -> Float[np.ndarray, "2 ..."]:
     """Returns the 95% percentile interval of replications, which are on the first axis.
 
-    With few degrees of freedom the percentiles lie further out, as Student's quantiles lie further out than the normal
-    ones (Hesterberg, 2015).
+    With few degrees of freedom the percentiles are more extreme, to match the wider tails of Student's t-distribution
+    (Hesterberg, 2015).
     """
     tail = ndtr(stdtrit(freedom, (1 - LEVEL) / 2)) if np.isfinite(freedom) else (1 - LEVEL) / 2
     return np.quantile(replicated, [tail, 1 - tail], axis=0)
@@ -109,6 +110,29 @@ def interval(replicated: Value, freedom: float = np.inf) -> Float[np.ndarray, "2
 def freedom(*samples: Strata) -> float:
     """Returns the degrees of freedom: for each environment, the number of seeds less one."""
     return float(sum(scores.shape[-1] - 1 for strata in samples for scores in strata))
+
+
+def largest_coverage(seeds: Sequence[int]) -> float:
+    """Returns the largest coverage that an interval can have: how often it contains the true value, 0.95 at most.
+
+    A bootstrap interval never extends beyond the lowest and the highest score. In one environment with S seeds, all
+    scores lie on one side of the true value with probability p^S + (1 - p)^S ≥ 2^(1 - S), where p is the probability
+    that a score lies above it. The interval then misses the true value, whatever the distribution of the scores.
+
+    Args:
+        seeds: The number of seeds of each environment. With several environments, there is no such bound.
+    """
+    return min(LEVEL, 1 - 2.0 ** (1 - seeds[0])) if len(seeds) == 1 else LEVEL
+
+
+def describe_coverage(seeds: Sequence[int]) -> str:
+    """Returns a warning for readers if intervals cannot have the coverage that they state, and otherwise nothing."""
+    if largest_coverage(seeds) == LEVEL:
+        return ""
+    return (
+        f"With {seeds[0]} seeds in one environment, a 95% interval of a score contains the true value in at most "
+        f"{largest_coverage(seeds):.0%} of cases, not in 95%."
+    )
 
 
 def can_resample(*samples: Strata) -> bool:

@@ -27,6 +27,7 @@ from multihorizon.reports.figure_style import (
 
 # These agents have the same colour in the figures of all tables.
 COLOURS = {"hyperbolic": BLUE, "gamma=0.975": ORANGE, "gamma=0.95": GREEN, "gamma=0.9": RED, "gamma=0.99": PURPLE}
+ON_GREY = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)  # the first ones stand out from a wide grey line
 TITLES = {
     "matching_prior": "The agent's prior matches the world's:\nit values every path nearly right",
     "wrong_k": "Agents whose k differs from the world's 0.05",
@@ -141,7 +142,7 @@ def draw_fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figu
     t = np.unique(np.round(np.geomspace(1, t_max + 1, 400)).astype(int)) - 1
     top.plot(t, wanted(t), color=BLACK, linewidth=5, alpha=0.3, label=f"wanted: {wanted.label}")
     for position, (label, horizons) in enumerate(reached.items()):
-        style: Any = {"color": CYCLE[position], "linestyle": "-" if position == 0 else DASHES[position - 1]}
+        style: Any = {"color": ON_GREY[position], "linestyle": "-" if position == 0 else DASHES[position - 1]}
         top.plot(t, horizons.discount(t), label=label, **style)
         bottom.plot(t, horizons.discount(t) - wanted(t), **style)
         if position == 0:

@@ -1,6 +1,7 @@
 """Writes a video of an episode that shows the game, each horizon's Q-value over time, and when reward is expected."""
 
 import importlib.util
+import textwrap
 import warnings
 from itertools import cycle
 from pathlib import Path
@@ -11,6 +12,7 @@ from jaxtyping import Int, UInt8
 from matplotlib import colormaps, rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from multihorizon.errors import InputError
 from multihorizon.files import atomically
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from multihorizon.runs.watching import EpisodeRecord
 
 HEIGHT, GAME, CURVES, PANEL = 480, 400, 720, 200  # pixels
+TITLE_CHARACTERS = 76  # that fit in CURVES pixels
 CURSOR = tuple(int(RED[i : i + 2], 16) for i in (1, 3, 5))
 
 
@@ -54,14 +57,16 @@ def write_video(episode: "EpisodeRecord", path: Path, title: str, frames_per_sec
     taken = episode.values[np.arange(len(episode.actions)), :, episode.actions]  # [T H]
     panel = make_panel(taken, episode.gammas, CURVES, PANEL)
     frames = []
-    for t, picture in enumerate(episode.pictures):
+    for t in range(len(episode.actions) + 1):
         beside = drawn.copy()
         column = columns[min(t, len(columns) - 1)]
         beside[top:bottom, column:right] = empty[top:bottom, column:right]  # hide the steps to come
         beside[top:bottom, column : column + 2] = CURSOR
         if panel is not None:
             beside = np.concatenate([beside, panel.drawn(min(t, len(columns) - 1))])
-        frames.append(np.concatenate([_scale_picture(picture, len(beside)), beside], axis=1))
+        if episode.pictures is not None:
+            beside = np.concatenate([_scale_picture(episode.pictures[t], len(beside)), beside], axis=1)
+        frames.append(beside)
     frames += [frames[-1]] * frames_per_second  # hold the last frame for a second
     with atomically(path) as file:
         (_write_mp4 if path.suffix == ".mp4" else _write_gif)(frames, file, frames_per_second)
@@ -79,17 +84,18 @@ def draw_q_values(episode: "EpisodeRecord", title: str) -> tuple[Figure, Int[np.
         shades = colormaps["viridis"](np.linspace(0, 0.92, len(order)))
         if len(order) > 1:  # a wide line behind the others, so that it is visible where they coincide
             above.plot(
-                steps, (taken * episode.acting_weights).sum(axis=1), color=BLACK, lw=6, alpha=0.18, label="acts by"
+                steps, (taken * episode.acting_weights).sum(axis=1), color=BLACK, lw=6, alpha=0.18, label="weighted Q"
             )
         for shade, head, style in zip(shades, order, cycle(("-", (0, (4, 1.2)))), strict=False):
             above.plot(steps, taken[:, head], color=shade, lw=1.3, ls=style, label=f"γ = {episode.gammas[head]:.4g}")
         above.set_ylabel("Q of the action taken")
-        above.set_title(title, loc="left")
+        above.set_title(textwrap.fill(title, TITLE_CHARACTERS), loc="left")
         above.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, labelspacing=0.3)
         below.plot(steps, np.cumsum(episode.rewards), color=GREY)
         below.set_ylabel("earned")
         below.set_xlabel("agent step")
         below.set_xlim(0, max(1, len(steps) - 1))
+        below.xaxis.set_major_locator(MaxNLocator(integer=True))
         FigureCanvasAgg(figure).draw()
         columns = above.transData.transform(np.stack([steps, np.zeros(len(steps))], axis=1))[:, 0]
     return figure, np.clip(np.round(columns), 0, CURVES - 2).astype(int)
@@ -127,9 +133,10 @@ def _write_mp4(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_
 
     height, width = frames[0].shape[:2]
     writer = imageio_ffmpeg.write_frames(
-        str(path), (width, height), fps=frames_per_second, macro_block_size=1, ffmpeg_log_level="quiet"
+        str(path.absolute()), (width, height), fps=frames_per_second, macro_block_size=1, ffmpeg_log_level="quiet"
     )
-    with warnings.catch_warnings():  # JAX warns of every fork; the one that starts ffmpeg runs none of our code
+    # JAX warns whenever the process forks. This fork is harmless: the child becomes ffmpeg and runs none of our code.
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
         writer.send(None)
     problem = f"the video could not be written to {path.parent}; free some space there, or choose another folder"

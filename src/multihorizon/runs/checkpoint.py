@@ -24,7 +24,7 @@ from multihorizon.errors import InputError
 from multihorizon.files import file_checksum
 from multihorizon.runs.configuration import difference
 from multihorizon.runs.folder import CONFIGURATION, DAMAGED
-from multihorizon.runs.weights import UNREADABLE
+from multihorizon.runs.weights import UNREADABLE, open_stored, read_bytes, read_header
 
 PIECE_BYTES = 128 * 2**20
 KEPT = 2
@@ -66,6 +66,7 @@ class Checkpoints:
             InputError: The file cannot be written, for example because the disk is full.
         """
         unfinished = self.folder / f".iteration-{iterations:06d}"
+        unfinished.unlink(missing_ok=True)
         try:
             checksum = self._write(unfinished, state, iterations)
             os.replace(unfinished, self.folder / f"iteration-{iterations:06d}-{checksum:08x}.npz")
@@ -100,6 +101,8 @@ class Checkpoints:
             try:
                 _, number, checksum = path.stem.split("-")
                 iterations = int(number)
+                if not path.is_file():  # reading a pipe or a device might never end
+                    raise ValueError("it is not a file")
                 if file_checksum(path) != checksum:
                     raise ValueError("checksum mismatch")
             except PermissionError as problem:
@@ -176,7 +179,7 @@ class Checkpoints:
                 raise ValueError("its arrays are not those of this run")
             found = {}
             for name, leaf in kept.items():
-                with file.open(name) as stream:
+                with open_stored(file, name) as stream:
                     if _is_key(leaf):
                         data = jax.eval_shape(jax.random.key_data, leaf)
                         found[name] = jax.random.wrap_key_data(_read_array(stream, data, by_row=False))
@@ -236,8 +239,7 @@ def _with_piece(array: Array, piece: Array, s: Array, start: Array) -> Array:
 def _write_array(stream: Any, array: Array, length: int | None) -> None:
     shape = array.shape if length is None else (array.shape[0], length, *array.shape[2:])
     dtype = np.dtype(array.dtype)
-    kind = np.lib.format.dtype_to_descr(dtype) if dtype.kind != "V" else f"<V{dtype.itemsize}"  # bfloat16
-    header = {"descr": kind, "fortran_order": False, "shape": shape}
+    header = {"descr": _descriptor(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_2_0(stream, header)
     if array.ndim == 1:
         stream.write(np.asarray(array).tobytes())
@@ -247,27 +249,25 @@ def _write_array(stream: Any, array: Array, length: int | None) -> None:
 
 
 def _read_array(stream: Any, like: jax.ShapeDtypeStruct, by_row: bool) -> Array:
-    np.lib.format.read_magic(stream)
-    shape, _, _ = np.lib.format.read_array_header_2_0(stream)
-    fits = shape == like.shape if not by_row else shape[::2] == like.shape[::2] and shape[1] <= like.shape[1]
-    if len(shape) != len(like.shape) or not fits:
-        raise ValueError("an array does not have the shape that this run needs")
-    dtype = np.dtype(like.dtype)
+    shape, kind = read_header(stream)
+    dtype, allowed = np.dtype(like.dtype), like.shape
+    if by_row and len(shape) > 1:
+        allowed = (like.shape[0], min(shape[1], like.shape[1]), *like.shape[2:])
+    if shape != allowed or kind != _descriptor(dtype):
+        raise ValueError("an array does not have the shape and the type that this run needs")
     if len(shape) == 1:
-        array = jnp.asarray(np.frombuffer(_read_bytes(stream, dtype.itemsize * shape[0]), dtype))
+        array = jnp.asarray(np.frombuffer(read_bytes(stream, dtype.itemsize * shape[0]), dtype))
     else:
         array = jnp.zeros(like.shape, like.dtype)
         for s, start, stop in _pieces(shape, dtype.itemsize):
             part = (1, stop - start, *shape[2:])
-            piece = np.frombuffer(_read_bytes(stream, dtype.itemsize * int(np.prod(part))), dtype).reshape(part)
+            piece = np.frombuffer(read_bytes(stream, dtype.itemsize * int(np.prod(part))), dtype).reshape(part)
             array = _with_piece(array, jnp.asarray(piece), jnp.asarray(s), jnp.asarray(start))
     if stream.read(1):  # zipfile compares its checksum only when the end is reached
         raise EOFError("an array is longer than its header says")
     return array
 
 
-def _read_bytes(stream: Any, count: int) -> bytes:
-    read = stream.read(count)
-    if len(read) != count:
-        raise EOFError("an array is cut short")
-    return read
+def _descriptor(dtype: np.dtype) -> str:
+    """Returns the name of a type in the header of an array."""
+    return f"<V{dtype.itemsize}" if dtype.kind == "V" else dtype.str  # bfloat16

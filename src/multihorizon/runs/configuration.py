@@ -20,7 +20,7 @@ from multihorizon.agents.losses import Categorical, Huber
 from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork
 from multihorizon.agents.optimisers import Adam, RmsProp
 from multihorizon.discounting import Horizons
-from multihorizon.errors import InputError, at_least
+from multihorizon.errors import InputError, at_least, short_text
 from multihorizon.files import read_json
 from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.training.schedule import Schedule
@@ -67,12 +67,13 @@ class Configuration:
     weights_every: int = 10
 
     def __post_init__(self) -> None:
+        short_text("the name of an environment", self.environment)
         at_least("seed", self.seed, 0, 2**31 - 1)
         at_least("weights_every", self.weights_every, 1)
         at_least("seeds", self.seeds, 1)
         at_least("the last seed", self.seed + self.seeds - 1, 0, 2**31 - 1)
         if not 0 <= self.checkpoint_minutes < math.inf:
-            raise InputError(f"checkpoint_minutes must be 0 or more, got {self.checkpoint_minutes:g}")
+            raise InputError(f"checkpoint_minutes must be 0 or more, and finite, got {self.checkpoint_minutes:g}")
 
 
 def plain(value: Any) -> Any:

@@ -44,18 +44,11 @@ def configured(
             f"steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}; "
             "set warm_up_steps for a shorter warm-up"
         )
-    most = MOST_ON_DEVICE if chosen.on_device else MOST_ON_HOST
-    if environments is not None:
-        at_least("num_envs", environments, 1, most)
-    if evaluation_environments is not None:
-        at_least("num_evaluation_envs", evaluation_environments, 1, most)
-    if evaluation_steps is not None:
-        at_least("evaluation_steps", evaluation_steps, 0)
-    if training_steps is None:  # the default, or a little less, so that iterations divide `steps` evenly
+    if training_steps is None:  # the default or less, so that iterations of equal length end at `steps` or just after
         a_time = -(-steps // -(-steps // default.training_steps))
     else:
         a_time = at_least("training_steps", training_steps, 1)
-    return Configuration(
+    made_of = Configuration(
         agent=agent,
         environment=chosen.name,
         torso=chosen.torso if network is None else stored_network(network),
@@ -73,6 +66,17 @@ def configured(
         checkpoint_minutes=checkpoint_minutes,
         checkpoint_replay=checkpoint_replay,
     )
+    _check_counts(made_of, chosen, chosen)
+    return made_of
+
+
+def _check_counts(configuration: Configuration, chosen: World, evaluated_in: World) -> None:
+    """Raises an error for too many environments, before any is made."""
+    for name, count, one in (
+        ("num_envs", configuration.environments, chosen),
+        ("num_evaluation_envs", configuration.evaluation_environments, evaluated_in),
+    ):
+        at_least(name, count, 1, MOST_ON_DEVICE if one.on_device else MOST_ON_HOST)
 
 
 def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
@@ -100,6 +104,7 @@ def trainer_of(configuration: Configuration, env: Any = None, network: Any = Non
     """
     chosen = stored_world(configuration.environment) if env is None else world(env)
     evaluated_in = chosen.for_evaluation() if eval_env is None else world(eval_env)
+    _check_counts(configuration, chosen, evaluated_in)
     torso = configuration.torso if network is None else as_torso(network)
     collector = _collector(configuration, chosen, torso)
     learner = collector.core.learner

@@ -12,10 +12,12 @@ from jaxtyping import Float, Int
 from scipy import stats
 
 from multihorizon import interrupts
+from multihorizon.agents.acting import require_unit_steps
 from multihorizon.discounting.hazard import Prior
+from multihorizon.envs.environment import timing_fields
 from multihorizon.envs.vector import VectorEnvironment
-from multihorizon.errors import InputError, at_least
-from multihorizon.runs.policy import Policy
+from multihorizon.errors import InputError, at_least, between
+from multihorizon.runs.policy import Policy, check_policy
 from multihorizon.training.evaluation import MOST_STEPS, play_episodes
 from multihorizon.training.state import follow
 from multihorizon.training.worlds import World
@@ -51,7 +53,7 @@ class Returns:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95% confidence interval of the mean over episodes (Student's t).
+        """95% confidence interval of the mean over episodes (Student's t); unbounded for one episode.
 
         It describes one trained policy, and does not include the variation between training seeds.
         """
@@ -65,6 +67,8 @@ class Returns:
         return len(self.values)
 
     def __repr__(self) -> str:
+        if len(self) == 1:
+            return f"Returns(1 episode: {self.mean:.4g}, length {self.lengths.mean():.4g})"
         low, high = self.interval
         return (
             f"Returns({len(self)} episodes: mean {self.mean:.4g}, 95% interval {low:.4g} to {high:.4g}, "
@@ -104,8 +108,7 @@ def evaluate(
     Raises:
         InputError: The environment's observations or actions differ from the policy's, or an argument is out of range.
     """
-    if not isinstance(policy, Policy):
-        raise InputError(f"policy must be a Policy, as run.policy() or mh.load(...) returns, got {policy!r}")
+    check_policy(policy)
     at_least("episodes", episodes, 1, 1_000_000)
     at_least("seed", seed, 0, 2**31 - 1)
     at_least("max_steps", max_steps, 1)
@@ -113,8 +116,9 @@ def evaluate(
         raise InputError(f"hazard must be a prior, such as mh.hazard.Exponential(0.01), got {hazard!r}")
     chosen = policy.world(env)
     epsilon = policy.agent.epsilon.evaluation if epsilon is None else epsilon
-    if not 0 <= epsilon <= 1:
-        raise InputError(f"epsilon must lie in [0, 1], got {epsilon:g}")
+    between("epsilon", epsilon, 0, 1)
+    if not callable(told):
+        raise InputError(f"told must be a function of the number of episodes and of steps, got {told!r}")
     if chosen.on_device:
         return _on_device(policy, chosen, episodes, hazard, epsilon, seed, max_steps)
     return _on_host(policy, chosen, episodes, hazard, epsilon, seed, max_steps, told)
@@ -124,6 +128,7 @@ def _on_device(
     policy: Policy, chosen: World, episodes: int, hazard: Prior | None, epsilon: float, seed: int, max_steps: int
 ) -> Returns:
     environment = chosen.make_for_evaluation(hazard)
+    require_unit_steps(policy.agent.consistency, timing_fields(environment))
     play = jax.jit(
         partial(play_episodes, policy._learner, environment, num_envs=episodes, most_steps=max_steps, epsilon=epsilon)
     )
@@ -166,6 +171,7 @@ def _on_host(
         survive[which] = 2.0 if hazard is None else np.exp(-np.asarray(hazard.sample(rng, count)))
 
     try:
+        require_unit_steps(policy.agent.consistency, environments.timing)
         while np.any(quota > 0):
             if not np.any(playing):
                 frames = environments.reset(seeds.integers(2**31 - 1, size=at_once))

@@ -43,18 +43,32 @@ def newest_weights(folder: Path) -> Path:
 
 def tidy(folder: Path) -> None:
     """Removes what a finished run does not need. It keeps the last checkpoint, so that the run can be extended."""
-    for old in sorted((folder / CHECKPOINTS).glob("iteration-*.npz"), reverse=True)[1:]:
+    for old in sorted(inside(folder, CHECKPOINTS).glob("iteration-*.npz"), reverse=True)[1:]:
         old.unlink()
     weights_path(folder, LATEST).unlink(missing_ok=True)
     remove_leftovers(folder)
 
 
-def check_inside(folder: str) -> str:
-    """Returns the folder of a run, relative to that of its experiment, or raises an error if it lies outside."""
-    path = Path(folder)
-    if not folder or path.is_absolute() or path.drive or ".." in path.parts:
-        raise InputError(f"the folder of a run must lie inside its experiment's, got '{folder}'")
-    return folder
+def visible_files(folder: Path) -> list[str]:
+    """Returns the names in a folder, without hidden files such as the lock and what a killed process left."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Returns the path of a part of a folder, such as a run of an experiment.
+
+    Raises:
+        InputError: The path lies outside the folder, or may do so because part of it is a symbolic link.
+    """
+    path = Path(name)
+    if not name or path.is_absolute() or path.drive or ".." in path.parts:
+        raise InputError(f"the folder of a run must lie inside its experiment's, got '{name}'")
+    found = folder
+    for part in path.parts:
+        found = found / part
+        if found.is_symlink():
+            raise InputError(f"{found} is a symbolic link, which is not followed; replace it by what it points to")
+    return found
 
 
 class Busy(InputError):
@@ -66,9 +80,9 @@ class Lock:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / LOCK
-        if path.is_symlink():
-            raise InputError(f"{path} is a symbolic link, which a run does not follow; remove it")
+        path = inside(folder, LOCK)
+        if path.is_file() and path.stat().st_nlink > 1 and path.stat().st_size:  # some versions of filelock empty it
+            raise InputError(f"{path} is another file under a second name; remove it")
         self._lock = filelock.FileLock(path)
         try:
             self._lock.acquire(timeout=0)

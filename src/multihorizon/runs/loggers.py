@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from multihorizon.errors import InputError, one_of
 from multihorizon.files import atomically
+from multihorizon.runs.folder import inside
 
 EVENTS, TABLE = "events", "metrics.csv"
 
@@ -52,7 +53,7 @@ class TensorBoard:
 
     def begin(self, folder: Path, settings: Mapping[str, Any], step: int) -> None:
         del settings, step
-        self._folder = folder
+        self._folder = inside(folder, EVENTS)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         # tensorboardX's SummaryWriter writes in another thread, whose errors could not be caught here.
@@ -62,8 +63,8 @@ class TensorBoard:
 
         now = time.time()
         if self._writer is None:
-            (self._folder / EVENTS).mkdir(exist_ok=True)
-            self._writer = EventsWriter(str(self._folder / EVENTS / "events"))
+            self._folder.mkdir(exist_ok=True)
+            self._writer = EventsWriter(str(self._folder / "events"))
             # This makes TensorBoard discard what was written earlier for this and later steps.
             start = SessionLog(status=SessionLog.START)
             self._writer.write_event(Event(step=step, wall_time=now, session_log=start))
@@ -89,8 +90,11 @@ class Csv:
         del settings
         self._path, self._rows = folder / TABLE, []
         if self._path.exists():
-            with self._path.open(newline="", encoding="utf-8") as file:
-                self._rows = [row for row in csv.DictReader(file) if int(row["step"]) <= step]
+            try:
+                with self._path.open(newline="", encoding="utf-8") as file:
+                    self._rows = [row for row in csv.DictReader(file) if int(row["step"]) <= step]
+            except (KeyError, TypeError, ValueError, csv.Error) as problem:
+                raise InputError(f"{self._path} is damaged ({problem}); move it elsewhere, and resume again") from None
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         self._rows.append({"step": step, **values})
@@ -125,6 +129,7 @@ class WandB:
             import wandb
         except ImportError:
             raise InputError("logging to Weights & Biases needs wandb: pip install wandb") from None
+        inside(folder, "wandb")
         name = re.sub(r"[^\w-]+", "-", folder.name)
         self._run = wandb.init(
             project=self.project,

@@ -2,10 +2,12 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from multihorizon.errors import InputError
 from multihorizon.files import CHECKSUM, json_checksum
 from multihorizon.runs.folder import METRICS
 
@@ -13,46 +15,69 @@ Line = dict[str, Any]
 Warn = Callable[[str], None]
 
 BY_SEED = ("episodes", "returns", "evaluation_episodes", "evaluation_returns")
+LENGTHS = ("lengths", "evaluation_lengths")  # by seed; runs of older versions have none
 BY_HEAD = ("losses", "values")  # lists by seed and head; empty in an iteration without updates
 COUNTS = ("iteration", "step", "updates")
 RATES = ("steps_per_second", "seconds")
-FIELDS = {*COUNTS, *RATES, *BY_SEED, *BY_HEAD, "discount"}
+FIELDS = {*COUNTS, *RATES, *BY_SEED, *LENGTHS, *BY_HEAD, "discount"}
+
+# Limits on what a hostile file can take of memory and time.
+MOST_BYTES, MOST_LINE, MOST_DAMAGED = 2**30, 2**24, 10_000
+MOST_NAMED = 5  # numbers in a message
 
 
-def read_metrics(folder: Path, warn: Warn | None = None, num_seeds: int | None = None) -> list[Line]:
+def read_metrics(
+    folder: Path, warn: Warn | None = None, num_seeds: int | None = None, iterations: int = 0
+) -> list[Line]:
     """Reads the iterations of a run, in order.
 
     Args:
         folder: The folder of the run.
         warn: Receives a message that lists damaged lines, which are skipped, and one that lists missing iterations.
         num_seeds: The number of seeds of the run. Lines with another number count as damaged.
+        iterations: The number of iterations that the run is known to have completed.
 
     Returns:
         The metrics of each iteration.
+
+    Raises:
+        InputError: The file is too large, or has too many damaged lines.
     """
     path = folder / METRICS
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     found: dict[int, Line] = {}
     damaged = []
-    for number, written in enumerate(text.splitlines(), start=1):
+    for number, written in enumerate(_lines(path), start=1):
         try:
             line = parse_line(written, num_seeds)
         except (ValueError, RecursionError):
             damaged.append(number)
+            if len(damaged) > MOST_DAMAGED:
+                raise InputError(f"{path} has more than {MOST_DAMAGED:,} damaged lines; restore or remove it") from None
         else:
             found[line["iteration"]] = line  # a run that was resumed may have written an iteration twice
-    missing = sorted(set(range(max(found, default=-1) + 1)) - set(found))
     if warn is not None and damaged:
-        warn(f"{path}: {_listed('line', damaged, first=0)} damaged and skipped")
-    if warn is not None and missing:
-        warn(f"{path}: {_listed('iteration', missing, first=1)} missing")
+        warn(f"{path}: {_listed('line', damaged, len(damaged))} damaged and skipped")
+    known = max(iterations, max(found, default=-1) + 1)
+    if warn is not None and len(found) < known:
+        missing = (iteration + 1 for iteration in range(known) if iteration not in found)
+        warn(f"{path}: {_listed('iteration', missing, known - len(found))} missing")
     return [found[iteration] for iteration in sorted(found)]
 
 
-def _listed(what: str, numbers: Sequence[int], first: int, most: int = 5) -> str:
-    named = ", ".join(str(number + first) for number in numbers[:most])
-    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
-    return f"{what} {named} is" if len(numbers) == 1 else f"{what}s {named}{more} are"
+def _lines(path: Path) -> Iterator[str]:
+    if not path.is_file():
+        return
+    if path.stat().st_size > MOST_BYTES:
+        raise InputError(f"{path} is larger than {MOST_BYTES // 2**20:,} MiB; restore or remove it")
+    with path.open(encoding="utf-8", errors="replace") as file:
+        while line := file.readline(MOST_LINE):
+            yield line
+
+
+def _listed(what: str, numbers: Iterable[int], count: int) -> str:
+    named = ", ".join(map(str, islice(numbers, MOST_NAMED)))
+    more = f" and {count - MOST_NAMED:,} more" if count > MOST_NAMED else ""
+    return f"{what} {named} is" if count == 1 else f"{what}s {named}{more} are"
 
 
 def format_line(line: Line) -> str:
@@ -83,7 +108,7 @@ def _check_fields(line: Line, num_seeds: int | None) -> None:
     for name in RATES:
         _check_number(name, line.get(name))
     count = len(line["returns"]) if num_seeds is None and isinstance(line.get("returns"), list) else num_seeds
-    for name in BY_SEED:
+    for name in (*BY_SEED, *(name for name in LENGTHS if name in line)):
         check = _check_whole if name.endswith("episodes") else _check_score
         for value in _check_list(name, line.get(name), count):
             check(name, value)
@@ -138,8 +163,10 @@ def rows_of(line: Mapping[str, Any], first_seed: int) -> list[dict[str, Any]]:
                 "seed": first_seed + s,
                 "episodes": line["episodes"][s],
                 "return": line["returns"][s],
+                "length": line["lengths"][s] if "lengths" in line else None,
                 "evaluation_episodes": line["evaluation_episodes"][s],
                 "evaluation_return": line["evaluation_returns"][s],
+                "evaluation_length": line["evaluation_lengths"][s] if "evaluation_lengths" in line else None,
                 "updates": line["updates"],
                 "loss": _mean(losses),
                 "value": _mean(values),
@@ -156,15 +183,27 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
+BY_EPISODE = (
+    ("returns", "return/training"),
+    ("evaluation_returns", "return/evaluation"),
+    ("lengths", "length/training"),
+    ("evaluation_lengths", "length/evaluation"),
+)
+
+
 def scalars_of(line: Mapping[str, Any], first_seed: int, gammas: Iterable[float]) -> dict[str, float]:
-    """Returns the metrics of an iteration as numbers by name, for loggers. Names contain the seed and any head's γ."""
+    """Returns the metrics of an iteration as numbers by name, for loggers.
+
+    A name contains the seed if the metric is of one seed, and γ if it is of one head.
+    """
     named: dict[str, float] = {}
     gammas = list(gammas)
     for s in range(len(line["returns"])):
         seed = f"seed-{first_seed + s}"
-        for name, tag in (("returns", "return/training"), ("evaluation_returns", "return/evaluation")):
-            if line[name][s] is not None:
-                named[f"{tag}/{seed}"] = line[name][s]
+        for name, tag in BY_EPISODE:
+            mean = line[name][s] if name in line else None
+            if mean is not None:
+                named[f"{tag}/{seed}"] = mean
         for name, tag in (("losses", "loss"), ("values", "value")):
             if line[name]:
                 for gamma, value in zip(gammas, line[name][s], strict=True):

@@ -27,7 +27,8 @@ from multihorizon.discounting import (
     reweight,
 )
 from multihorizon.discounting.hazard import Prior
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, between
+from multihorizon.runs.observations import as_batch
 from multihorizon.training.worlds import World, stored_world, world
 
 LONGEST_ELAPSED = 1e9  # steps, after which weights no longer change
@@ -38,7 +39,7 @@ class Policy:
     """A trained agent that values observations and acts.
 
     Methods take one observation of shape `observation_shape`, or a batch with one more axis in front. An Atari
-    observation is a stack of four 84×84 frames, the newest last.
+    observation is a stack of four 84×84 frames, the newest last. A state of a Discrete space is a one-hot vector.
 
     Attributes:
         agent: The agent's configuration.
@@ -107,8 +108,14 @@ class Policy:
         return chosen
 
     @property
+    def changes(self) -> list[str]:
+        """What the agent acts by, if it was changed after training: another discount, a measure of risk."""
+        discount = [str(self.reweighting.target)] if self.reweighting else []
+        return discount + ([str(self.risk)] if self.risk else [])
+
+    @property
     def horizons(self) -> Horizons:
-        """The learned discount factors γᵢ, and the weights wᵢ that the agent acts by."""
+        """The discount factors γᵢ of the heads, and the weights wᵢ that the agent acts by."""
         return Horizons(self.agent.horizons.gammas, acting_weights(self.agent.acting, self.agent.horizons))
 
     @property
@@ -126,9 +133,10 @@ class Policy:
     ) -> "Policy":
         """Returns the same agent with another time preference: the same heads, weighted to express another discount.
 
-        No training is needed, because each head was learned on its own. The `discount` of the new policy is the
-        discount that its weights reach, and its `reweighting` states the error. The new policy acts by the weighted sum
-        of its heads, even if this one has another acting rule.
+        No training is needed, because with the default `Bootstrap.OWN` each head bootstraps from its own best action,
+        whatever the weights. Heads trained with `Bootstrap.ACTING` still value the policy that the agent was trained
+        with. The `discount` of the new policy is the discount that its weights reach, and its `reweighting` states the
+        error. The new policy acts by the weighted sum of its heads, even if this one has another acting rule.
 
         Args:
             discount: The discount to act by: a `Discount`, such as `mh.discount.hyperbolic(0.1)` or
@@ -197,7 +205,7 @@ class Policy:
         return found[0] if is_single else found
 
     def expected_rewards(
-        self, obs: ArrayLike, t_max: int | None = None, *, noise: float = 0.03, signed: bool = False
+        self, obs: ArrayLike, t_max: int | None = None, *, noise: float = 0.03, signed: bool | None = None
     ) -> RewardTimeline:
         """Decodes when the agent expects reward after its greedy action.
 
@@ -205,7 +213,7 @@ class Policy:
             obs: One observation, or a batch of them.
             t_max: The last step of the timeline; by default three times the longest effective horizon.
             noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
-            signed: Whether rewards may be negative.
+            signed: Whether rewards may be negative. By default they may if a Q-value is clearly negative.
 
         Returns:
             Expected rewards in bins of time, with their resolution (see `multihorizon.decode_rewards`).
@@ -251,10 +259,12 @@ class Policy:
             The index of the action, or an array [B] of them for a batch.
 
         Raises:
-            InputError: An observation has the wrong shape or is not finite, or `epsilon` or `elapsed` is out of range.
+            InputError: An observation has another shape or values of another kind than the agent's, or is not finite;
+                or `epsilon`, `rng` or `elapsed` is invalid.
         """
-        if not 0 <= epsilon <= 1:
-            raise InputError(f"epsilon must lie in [0, 1], got {epsilon:g}")
+        between("epsilon", epsilon, 0, 1)
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise InputError(f"rng must be a NumPy generator, such as np.random.default_rng(0), got {rng!r}")
         batch, is_single = self._batch(obs)
         rng = np.random.default_rng() if rng is None else rng
         best = self._best(batch, rng, elapsed)
@@ -301,18 +311,8 @@ class Policy:
         return np.broadcast_to(weights, (count, weights.shape[-1]))
 
     def _batch(self, obs: ArrayLike) -> tuple[Any, bool]:
-        array = np.asarray(obs)
-        wanted = self.observation_shape
-        is_single = array.shape == wanted
-        if not is_single and array.shape[1:] != wanted:
-            raise InputError(
-                f"an observation must have shape {list(wanted)}, or [B, {', '.join(map(str, wanted))}] for a batch, "
-                f"got {list(array.shape)}"
-            )
-        if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
-            raise InputError("an observation must be finite, and this one is not")
-        array = array.astype(self.observation_dtype)
-        return jnp.asarray(array[None] if is_single else array), is_single
+        batch, is_single = as_batch(obs, self.observation_shape, self.observation_dtype)
+        return jnp.asarray(batch), is_single
 
     def save(self, path: str | Path) -> Path:
         """Writes the policy to a folder: the weights as safetensors and the configuration as JSON.
@@ -334,8 +334,15 @@ class Policy:
 
     def __repr__(self) -> str:
         heads = len(self.agent.horizons)
-        rule = "" if self.risk is None else f", by {self.risk}"
-        return f"Policy({self.agent.name} in {self.environment}, {heads} horizon{'s' if heads > 1 else ''}{rule})"
+        changes = "".join(f", by {change}" for change in self.changes)
+        return f"Policy({self.agent.name} in {self.environment}, {heads} horizon{'s' if heads > 1 else ''}{changes})"
+
+
+def check_policy(policy: Any) -> Policy:
+    """Returns `policy` if it is one."""
+    if not isinstance(policy, Policy):
+        raise InputError(f"policy must be a Policy, as run.policy() or mh.load(...) returns, got {policy!r}")
+    return policy
 
 
 def check_environment(env: Any, shape: tuple[int, ...], actions: int) -> None:

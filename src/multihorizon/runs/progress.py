@@ -69,8 +69,8 @@ class PrintedProgress:
 
         def finished(outcome: IterationMetrics) -> None:
             known = [r for r in outcome.evaluation_returns + outcome.returns if r is not None]
-            earned = f"{known[0]:.4g}" if known else "no episode ended"
-            print(f"step {outcome.step:,} of {steps:,}: return {earned}, {outcome.seconds:.1f} s", flush=True)
+            earned = f"return {known[0]:.4g}" if known else "no episode ended"
+            print(f"step {outcome.step:,} of {steps:,}: {earned}, {outcome.seconds:.1f} s", flush=True)
 
         yield Hooks(lambda progress: None, finished, warn)
 

@@ -15,7 +15,7 @@ from multihorizon.errors import InputError
 from multihorizon.files import writable_folder
 from multihorizon.runs.checkpoint import Checkpoints
 from multihorizon.runs.configuration import Configuration, identity
-from multihorizon.runs.folder import CHECKPOINTS, CONFIGURATION, LAST_GOOD, LATEST
+from multihorizon.runs.folder import CHECKPOINTS, CONFIGURATION, LAST_GOOD, LATEST, inside
 from multihorizon.runs.metrics import Warn, read_metrics, rows_of
 from multihorizon.runs.records import Records
 from multihorizon.training.guard import DivergenceError, good_copy
@@ -71,8 +71,9 @@ def record(
 ) -> bool:
     """Trains the remaining iterations of a run, and writes its metrics, weights and checkpoints.
 
-    An interrupt stops training after the current step. A checkpoint of the last complete iteration is then written,
-    unless it would lack the replay buffer and there is a checkpoint on disk already.
+    An interrupt stops training after the current step of the environments on the host, or after the current program on
+    the device. It then writes a checkpoint of the last complete iteration. It does not write a checkpoint without the
+    replay buffer if another checkpoint is on disk already.
 
     Args:
         trainer: The trainer.
@@ -93,14 +94,17 @@ def record(
     records.refuse_if_finished()
     trainer.guard.warn = warn
     checkpoints = Checkpoints(
-        writable_folder(folder / CHECKPOINTS), trainer.shape, configuration.checkpoint_replay, identity(configuration)
+        writable_folder(inside(folder, CHECKPOINTS)),
+        trainer.shape,
+        configuration.checkpoint_replay,
+        identity(configuration),
     )
     restored, first = _restore(checkpoints, trainer, configuration, folder, warn)
     records.rewind(first, warn)
     saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
-    # The state after `done` iterations. It has the replay only between two iterations, because the next one changes the
-    # replay in place, and only if no episode is unfinished, because a resumed run could not continue that episode.
+    # The state after `done` iterations. It lacks the replay buffer during an iteration, which changes the buffer in
+    # place. It also lacks it while episodes on the host are unfinished, because a resumed run cannot continue them.
     last: Any = restored if first == trainer.schedule.iterations else None
     done = first
     try:
@@ -108,10 +112,10 @@ def record(
             done = outcome.iteration + 1
             last = state if done % trainer.whole_every == 0 else good_copy(state._replace(replay=None))
             line = outcome.line() | {"discount": discount}
-            with _writing(folder):
+            with _writing(folder, configuration):
                 records.metrics(line)
             finished(outcome)
-            with _writing(folder):
+            with _writing(folder, configuration):
                 _write_weights(records, state.learner.parameters, done)
             due = time.monotonic() - saved >= 60 * configuration.checkpoint_minutes
             if due and done % trainer.whole_every == 0 and done < trainer.schedule.iterations:
@@ -123,7 +127,7 @@ def record(
             last = good_copy(state._replace(replay=None))
         finishes = done == trainer.schedule.iterations
         if finishes:
-            with _writing(folder):
+            with _writing(folder, configuration):
                 checkpoints.save(last._replace(replay=None), done)  # a run that is extended fills its replay again
                 records.weights(last.learner.parameters)
         elif _is_worth_saving(last, done, checkpointed):
@@ -183,27 +187,32 @@ def _stops(callback: Callback, line: dict[str, Any], seed: int, folder: Path) ->
         ) from problem
 
 
-def where_to_resume(folder: Path, iterations: int, configuration: Configuration) -> str:
-    """Returns how to resume an interrupted run: a command, or Python code if the user supplied parts of it."""
+def how_to_resume(folder: Path, configuration: Configuration) -> str:
+    """Returns what resumes a run: a command, or Python code if the user supplied parts of the run."""
     own = {"env": configuration.environment.startswith(OWN), "network": isinstance(configuration.torso, OwnNetwork)}
-    how = f"multihorizon resume {shlex.quote(str(folder))}"
     if any(own.values()):
         given = ", ".join(f"{name}=..." for name, is_own in own.items() if is_own)
-        how = f"mh.load_run({str(folder)!r}, {given}).resume()"
+        return f"mh.load_run({str(folder)!r}, {given}).resume()"
+    return f"multihorizon resume {shlex.quote(str(folder))}"
+
+
+def where_to_resume(folder: Path, iterations: int, configuration: Configuration) -> str:
+    """Returns how to resume an interrupted run, and where it continues."""
+    how = how_to_resume(folder, configuration)
     if iterations:
         return f"{how} continues after iteration {iterations}"
     return f"no iteration was finished, so {how} starts from the beginning"
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def _writing(folder: Path, configuration: Configuration) -> Iterator[None]:
     """Turns a write error into advice. It wraps only writes, since environments may raise `OSError` too."""
     try:
         yield
     except OSError as problem:
         raise InputError(
             f"{problem.filename or folder} could not be written ({problem.strerror}), so training stopped; free some "
-            f"space and run: multihorizon resume {shlex.quote(str(folder))}"
+            f"space and run: {how_to_resume(folder, configuration)}"
         ) from problem
 
 

@@ -19,6 +19,7 @@ from multihorizon.runs.folder import (
     METRICS,
     WEIGHTS,
     Lock,
+    inside,
     is_finished,
     tidy,
     weights_path,
@@ -78,13 +79,14 @@ class Records:
             iterations: The number of completed iterations.
             warn: Receives a message for damaged or missing metrics.
         """
-        path = self.folder / METRICS
+        path = inside(self.folder, METRICS)
         problems: list[str] = []
         found = read_metrics(self.folder, problems.append, self.configuration.seeds)
         kept = [line for line in found if line["iteration"] < iterations]
         if len(kept) < iterations and path.is_file():
             aside = path.with_name(f"{DAMAGED}{METRICS}")
-            shutil.copyfile(path, aside)
+            with atomically(aside) as copy:
+                shutil.copyfile(path, copy)
             for problem in problems or [f"{path}: {iterations - len(kept)} iterations are missing"]:
                 warn(f"{problem}; the original file is kept as {aside.name}")
         elif len(kept) < iterations:

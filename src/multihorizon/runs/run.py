@@ -13,9 +13,10 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.presets import agent as agent_by_name
 from multihorizon.errors import InputError, at_least
+from multihorizon.room import bytes_of, check_fits
 from multihorizon.runs.configuration import Configuration, device_name, read_configuration
 from multihorizon.runs.configure import configured, made
-from multihorizon.runs.folder import CONFIGURATION, LOCK, TemporaryFolder, is_finished, newest_weights
+from multihorizon.runs.folder import CONFIGURATION, TemporaryFolder, is_finished, newest_weights, visible_files
 from multihorizon.runs.loggers import Logger
 from multihorizon.runs.metrics import read_metrics, rows_of
 from multihorizon.runs.policy import Policy
@@ -71,7 +72,7 @@ class Run:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """One row for each iteration and seed, as in `pandas.DataFrame(run.metrics)`.
+        """One row for each iteration and seed, ready for `pandas.DataFrame(run.metrics)`.
 
         Columns: iteration, step, seed, episodes, return, evaluation_episodes, evaluation_return, updates, loss, value,
         losses_by_horizon, values_by_horizon, steps_per_second, seconds. Returns are means over the episodes that ended
@@ -80,8 +81,10 @@ class Run:
         return [row for line in read_metrics(self.folder) for row in rows_of(line, self.configuration.seed)]
 
     def _parameters(self, learner: Learner, weights: str | Path | None) -> Any:
-        keys = jax.random.split(jax.random.key(0), len(self.seeds))
-        like = jax.eval_shape(jax.vmap(learner.init), keys).parameters
+        like = jax.eval_shape(
+            lambda: jax.vmap(learner.init)(jax.random.split(jax.random.key(0), len(self.seeds))).parameters
+        )
+        check_fits("the weights of all seeds", 2 * bytes_of(like), "use a machine with more memory")
         held = load_weights(newest_weights(self.folder) if weights is None else Path(weights), like)
         return {name: jnp.asarray(value) for name, value in held.items()}
 
@@ -294,7 +297,7 @@ def _folder(out: str | Path) -> Path:
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"out must be a folder, but {folder} is a file")
-    foreign = [path.name for path in sorted(folder.iterdir()) if path.name != LOCK] if folder.is_dir() else []
+    foreign = visible_files(folder) if folder.is_dir() else []
     if foreign and CONFIGURATION not in foreign:
         raise InputError(f"{folder} holds other files, such as {foreign[0]}, and no run; choose another folder")
     return folder
@@ -327,14 +330,18 @@ def load_run(
     return Run(folder, configuration, Own(chosen, network, None if eval_env is None else world(eval_env)))
 
 
-def load(path: str | Path, *, env: Any = None, network: Any = None, seed: int | None = None) -> Policy:
-    """Loads a policy. Loading cannot run code, since the files hold only numbers and settings.
+def load(
+    path: str | Path, *, env: Any = None, network: Any = None, seed: int | None = None, trust: bool = False
+) -> Policy:
+    """Loads a policy. Loading cannot run code, since the files hold only numbers and settings, unless `trust` is set.
 
     Args:
         path: A folder that `Policy.save` wrote, or the folder of a run.
         env: The environment, if the policy was trained in a user-defined one. Its shapes must match the policy's.
         network: The network, if the policy was trained with a user-defined one.
         seed: The seed, if the folder holds a run; the first by default.
+        trust: Whether to import the Python module that the folder names for its environment, as in
+            `gym/module:Name-v0`.
 
     Returns:
         The policy, with frozen weights.
@@ -344,7 +351,9 @@ def load(path: str | Path, *, env: Any = None, network: Any = None, seed: int | 
     """
     folder = Path(path)
     if (folder / POLICY).is_file():
-        return load_policy(folder, env, network)
+        if seed is not None:
+            raise InputError(f"seed chooses a seed of a run, but {folder} holds a saved policy, which is one agent")
+        return load_policy(folder, env, network, trust)
     if (folder / CONFIGURATION).is_file():
-        return load_run(folder, env=env, network=network).policy(seed)
+        return load_run(folder, env=env, network=network, trust=trust).policy(seed)
     raise InputError(f"{folder} holds neither a policy ({POLICY}) nor a run ({CONFIGURATION})")

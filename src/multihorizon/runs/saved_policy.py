@@ -13,13 +13,18 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, as_torso
 from multihorizon.agents.risk import restored_risk
-from multihorizon.errors import InputError, at_least
-from multihorizon.files import atomically, file_checksum, read_json, write_json
+from multihorizon.errors import InputError, at_least, one_of, short_text
+from multihorizon.files import atomically, read_json, write_json
+from multihorizon.room import bytes_of
 from multihorizon.runs.configuration import plain, restored
 from multihorizon.runs.policy import Policy, check_environment
+from multihorizon.training.worlds import names_module, world
 
 CONFIGURATION = "policy.json"
 WEIGHTS = "weights-{checksum}.safetensors"  # policy.json holds the checksum, so an old and a new policy never mix
+OBSERVATION_TYPES = ["bool", "bfloat16", "float16", "float32", "float64"]
+OBSERVATION_TYPES += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+MOST_OVERHEAD_BYTES = 2**20  # of a safetensors file
 OLD_WEIGHTS = "weights.safetensors"  # the name in earlier versions
 
 
@@ -54,10 +59,10 @@ def save_policy(policy: Policy, folder: Path) -> Path:
     return folder
 
 
-def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
-    """Reads a policy that `Policy.save` wrote. `env` and `network` are as for `multihorizon.load`."""
+def load_policy(folder: Path, env: Any = None, network: Any = None, trust: bool = False) -> Policy:
+    """Reads a policy that `Policy.save` wrote. The other arguments are as for `multihorizon.load`."""
     from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    from safetensors.numpy import load
 
     path = folder / CONFIGURATION
     content = read_json(path)
@@ -67,24 +72,35 @@ def load_policy(folder: Path, env: Any = None, network: Any = None) -> Policy:
             raise ValueError("agent is not a configuration")
         shape = tuple(at_least("observation_shape", n, 1) for n in content["observation_shape"])
         actions = at_least("num_actions", content["num_actions"], 1)
-        environment, dtype = str(content["environment"]), str(np.dtype(content["observation_dtype"]))
+        environment = short_text("the name of an environment", content["environment"])
+        dtype = one_of("type of an observation", content["observation_dtype"], OBSERVATION_TYPES)
         risk = restored_risk(content.get("risk"))
         checksum = content.get("weights_checksum")
     except KeyError as problem:
         raise InputError(f"{path} cannot be read: {problem} is missing or unknown") from None
     except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
         raise InputError(f"{path} cannot be read: {' '.join(str(problem).split())[:300]}") from None
+    if env is None and trust and names_module(environment):
+        env = environment
     if env is not None:
+        env = world(env)
         check_environment(env, shape, actions)
-    weights = _weights_file(folder, checksum)
-    try:
-        if checksum is not None and file_checksum(weights) != checksum:
-            raise ValueError("checksum mismatch")
-        held = load_file(weights)
-    except (SafetensorError, ValueError, OSError) as problem:
-        raise InputError(f"{weights} cannot be read: {problem}") from None
     given = stored if network is None else network
     like = parameter_shapes(agent, actions, shape, given)
+    weights = _weights_file(folder, checksum)
+    try:
+        if weights.exists() and not weights.is_file():  # reading a pipe or a device might never end
+            raise ValueError("it is not a file")
+        if weights.stat().st_size > bytes_of(like) + MOST_OVERHEAD_BYTES:
+            raise ValueError(f"it has {weights.stat().st_size:,} bytes, more than the weights of this policy")
+        stream = weights.read_bytes()
+        if checksum is not None and f"{zlib.crc32(stream):08x}" != checksum:
+            raise ValueError("checksum mismatch")
+        held = load(stream)
+    except OSError as problem:
+        raise InputError(f"{weights} cannot be read: {problem.strerror}") from None
+    except (SafetensorError, ValueError) as problem:
+        raise InputError(f"{weights} cannot be read: {problem}") from None
     check_shapes(held, like, weights)
     parameters = {name: jnp.asarray(held[name]) for name in like}
     return Policy(agent, environment, actions, shape, dtype, given, parameters, risk=risk, own_env=env)

@@ -12,6 +12,7 @@ from multihorizon import interrupts
 from multihorizon.envs.environment import Environment
 from multihorizon.envs.timing import TimingFields
 from multihorizon.envs.vector import Moves, VectorEnvironment
+from multihorizon.errors import InputError
 from multihorizon.runs.policy import Policy
 from multihorizon.training.state import follow
 from multihorizon.training.worlds import World
@@ -24,7 +25,7 @@ class EpisodeRecord:
     """One recorded episode of T steps.
 
     Attributes:
-        pictures: The picture before each step, and one of the end [T + 1].
+        pictures: The picture before each step, and one of the end [T + 1]; None if the environment has no pictures.
         values: The heads' Q-values before each step [T H A].
         actions: The action of each step [T].
         rewards: The reward of each step [T].
@@ -33,7 +34,7 @@ class EpisodeRecord:
         frames_per_second: The speed at which the environment is usually shown.
     """
 
-    pictures: list[UInt8[np.ndarray, "h w 3"]]
+    pictures: list[UInt8[np.ndarray, "h w 3"]] | None
     values: Float[np.ndarray, "T H A"]
     actions: Int[np.ndarray, " T"]
     rewards: Float[np.ndarray, " T"]
@@ -43,10 +44,22 @@ class EpisodeRecord:
 
 
 def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> EpisodeRecord:
-    """Plays and records one episode of at most `max_steps` steps, with the agent's evaluation ε."""
+    """Plays and records one episode of at most `max_steps` steps, with the agent's evaluation ε.
+
+    Raises:
+        InputError: A Gymnasium environment could be rendered, but was made without `render_mode="rgb_array"`.
+    """
     learner, parameters = policy._learner, policy.parameters
     played: VectorEnvironment = chosen.on_host(1) if chosen.on_host else LiftedEnvironment(chosen.make_for_evaluation())
     shown = chosen.pictures() if chosen.pictures else None
+    backdrop = getattr(played, "backdrop", None)
+    is_drawn = shown is not None or backdrop is not None or len(played.frame_shape) in (2, 3)
+    if not is_drawn and getattr(played, "can_render", False):
+        played.close()
+        raise InputError(
+            f"{chosen.name} has no pictures, because it was made without a render mode: pass a function that makes it "
+            'with one, as in env=lambda: gymnasium.make("CartPole-v1", render_mode="rgb_array")'
+        )
 
     @jax.jit
     def act(stack: Array, key: Array, elapsed: Array) -> tuple[Array, Array]:
@@ -56,33 +69,33 @@ def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> 
     advance = jax.jit(follow)
     seeds, key = np.array([seed]), jax.random.key(seed)
     frame = played.reset(seeds)[0]
-    backdrop = getattr(played, "backdrop", None)
-    pictures = [_picture(shown.reset(seeds)[0] if shown else frame, backdrop)]
+    pictures = [_picture(shown.reset(seeds)[0] if shown else frame, backdrop)] if is_drawn else []
     blank = jnp.zeros((*frame.shape[:-1], frame.shape[-1] * played.stack), frame.dtype)
     stack = advance(blank, frame, jnp.asarray(True))
     values, actions, rewards = [], [], []
     for step in range(max_steps):
         interrupts.check()
         value, action = act(stack, jax.random.fold_in(key, step), jnp.asarray(step))
-        moves, picture = _step(played, np.asarray(action)[None]), None
+        moves = _step(played, np.asarray(action)[None])
         values.append(np.asarray(value))
         actions.append(int(action))
         rewards.append(float(moves.rewards[0]))
         over = bool(moves.terminated[0] | moves.truncated[0])
+        last = moves.finals[0] if over and moves.finals is not None else moves.frames[0]
         if shown:
             seen = _step(shown, np.asarray(action)[None])
-            picture = seen.frames[0]
+            last = seen.frames[0]
             if over:  # without `finals`, the environment already shows the next episode
-                picture = pictures[-1] if seen.finals is None else seen.finals[0]
-        last = moves.finals[0] if over and moves.finals is not None else moves.frames[0]
-        pictures.append(_picture(last if picture is None else picture, backdrop))
+                last = pictures[-1] if seen.finals is None else seen.finals[0]
+        if is_drawn:
+            pictures.append(_picture(last, backdrop))
         if over:
             break
         stack = advance(stack, moves.frames[0], jnp.asarray(False))
     for environments in filter(None, (played, shown)):
         environments.close()
     return EpisodeRecord(
-        pictures,
+        pictures if is_drawn else None,
         np.stack(values),
         np.array(actions),
         np.array(rewards),
@@ -155,15 +168,16 @@ AGENT = (0, 60, 140)  # colour on a backdrop
 def _picture(
     frame: Shaped[np.ndarray, "..."], backdrop: UInt8[np.ndarray, "h w 3"] | None = None
 ) -> UInt8[np.ndarray, "h w 3"]:
-    """Draws an observation: an image unchanged, channels as colours or on a backdrop, anything else as plain white."""
+    """Draws an observation. If there is a backdrop, draws the agent on it.
+
+    Otherwise an image stays unchanged, and channels become colours.
+    """
     if backdrop is not None:
         return np.where(frame[..., :1] > 0, np.array(AGENT, np.uint8), backdrop)
     if frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[-1] in (1, 3):
         return np.broadcast_to(frame, (*frame.shape[:2], 3)).copy()
     if frame.ndim == 2:
         frame = frame[..., None]
-    if frame.ndim != 3:
-        return np.full((64, 64, 3), 255, np.uint8)
     picture = np.zeros((*frame.shape[:2], 3), np.uint8)
     for channel in range(frame.shape[-1]):
         picture[frame[..., channel] > 0] = CHANNELS[channel % len(CHANNELS)]

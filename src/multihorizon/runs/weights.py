@@ -1,6 +1,8 @@
 """Reads and writes the weights of a run as .npz files, and checks shapes before it reads arrays. Needs no JAX."""
 
-import tokenize
+import math
+import re
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,20 +13,13 @@ import numpy as np
 from multihorizon.errors import InputError
 from multihorizon.files import atomically
 
-# Exceptions that NumPy and zipfile raise for a file that is damaged or is not an .npz file.
-UNREADABLE = (
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    EOFError,
-    SyntaxError,
-    NotImplementedError,
-    RuntimeError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-)
+# Exceptions that zipfile raises, and the functions below, for a file that is damaged or is not an .npz file.
+UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile)
+# What NumPy writes before the content of an array. It is matched rather than evaluated, and its length is limited.
+MOST_HEADER_BYTES = 1_000
+HEADER = re.compile(r"\{'descr': '([^']*)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
+MOST_OVERHEAD_BYTES = 2**16  # of an .npz file
+TYPES = {np.dtype(name).str: name for name in ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")}
 
 
 @runtime_checkable
@@ -48,7 +43,7 @@ def save_weights(path: Path, named: Mapping[str, Any]) -> Path:
 def load_weights(path: Path, like: Mapping[str, Shaped]) -> dict[str, np.ndarray]:
     """Reads weights with the names, shapes and types of `like`.
 
-    Headers are checked before arrays are read, so that a hostile file cannot take more memory than the weights do.
+    Sizes are checked before arrays are read, so that a hostile file cannot take more memory than the weights do.
 
     Args:
         path: The weights file.
@@ -61,7 +56,9 @@ def load_weights(path: Path, like: Mapping[str, Shaped]) -> dict[str, np.ndarray
         InputError: The file is missing or damaged, or holds other arrays.
     """
     try:
-        with zipfile.ZipFile(path) as file:
+        if path.exists() and not path.is_file():  # reading a pipe or a device might never end
+            raise ValueError("it is not a file")
+        with zipfile.ZipFile(_checked_size(path, like)) as file:
             held = {name.removesuffix(".npy") for name in file.namelist()}
             for name in [*like, *sorted(held)]:
                 if (name in held) != (name in like):
@@ -81,18 +78,57 @@ def load_weights(path: Path, like: Mapping[str, Shaped]) -> dict[str, np.ndarray
     return found
 
 
+def array_bytes(like: Shaped) -> int:
+    """Returns the size of an array of this shape and type."""
+    return int(np.dtype(like.dtype).itemsize) * math.prod(like.shape)
+
+
+def _checked_size(path: Path, like: Mapping[str, Shaped]) -> Path:
+    """Raises an error for a file that is too large, of which even the table of contents could take much memory."""
+    most = sum(array_bytes(shaped) + MOST_HEADER_BYTES + 4 * len(name) for name, shaped in like.items())
+    if path.stat().st_size > most + MOST_OVERHEAD_BYTES:
+        raise ValueError(f"it has {path.stat().st_size:,} bytes, and the weights of the run at most {most:,}")
+    return path
+
+
+def open_stored(file: zipfile.ZipFile, name: str) -> Any:
+    """Opens an array in a zip file. Compressed arrays, which this library does not write, could take much memory."""
+    if file.getinfo(name).compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{name.removesuffix('.npy')} is compressed, which these files never are")
+    return file.open(name)
+
+
+def read_header(stream: Any) -> tuple[tuple[int, ...], str]:
+    """Reads what NumPy writes before the content of an array, and returns the shape, and the name of the type."""
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError("an array has an unknown format")
+    (length,) = struct.unpack("<H" if version == (1, 0) else "<I", read_bytes(stream, 2 * version[0]))
+    if length > MOST_HEADER_BYTES:
+        raise ValueError("the header of an array is too long")
+    header = read_bytes(stream, length).decode("latin1")
+    found = HEADER.fullmatch(header)
+    if found is None:
+        raise ValueError(f"an array has the unknown header {header.strip()[:80]!r}")
+    return tuple(map(int, found[2].replace(",", " ").split())), found[1]
+
+
+def read_bytes(stream: Any, count: int) -> bytes:
+    """Reads exactly `count` bytes."""
+    content = stream.read(count)
+    if len(content) != count:
+        raise EOFError("an array is cut short")
+    return content
+
+
 def _read(file: zipfile.ZipFile, name: str, like: Shaped) -> np.ndarray:
     """Checks the header of one array, and reads it."""
     wanted, dtype = tuple(like.shape), np.dtype(like.dtype)
-    with file.open(f"{name}.npy") as stream:
-        version = np.lib.format.read_magic(stream)
-        if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"{name} has an unknown format")
-        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, found = reader(stream)
-        if shape != wanted or found != dtype or fortran:
-            raise ValueError(f"{name} has shape {shape} ({found}), not {wanted} ({dtype})")
-        count = dtype.itemsize * int(np.prod(wanted))
+    with open_stored(file, f"{name}.npy") as stream:
+        shape, found = read_header(stream)
+        if shape != wanted or found != dtype.str:
+            raise ValueError(f"{name} has shape {shape} ({TYPES.get(found, found)}), not {wanted} ({dtype})")
+        count = array_bytes(like)
         content = stream.read(count)
         if len(content) != count or stream.read(1):  # zipfile verifies its checksum only at the end of the array
             raise ValueError(f"the length of {name} does not match its shape")

@@ -30,7 +30,7 @@ IN_ONE_GRAPH = {"gpu": 10}
 
 
 def updates(one: Callable[[Any, Any], tuple[Any, Any]], held: Any, given: Any) -> tuple[Any, Any]:
-    """Runs updates by jax.lax.scan, partly unrolled. With two or more updates, the loop keeps two or more iterations.
+    """Runs updates by jax.lax.scan, partly unrolled. The loop is never fully unrolled if there are two or more updates.
 
     A fully unrolled loop would be a single CUDA graph. It would be slower, because such a graph is rebuilt whenever the
     state moves in memory.

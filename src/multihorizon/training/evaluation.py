@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from multihorizon.agents.acting import require_unit_steps
 from multihorizon.agents.learner import Learner
-from multihorizon.envs.environment import Environment
+from multihorizon.envs.environment import Environment, timing_fields
 from multihorizon.errors import at_least
 from multihorizon.training.compiling import compiled
 from multihorizon.training.device_collector import step_and_reset
@@ -113,6 +114,7 @@ class DeviceEvaluator:
     """Evaluates several seeds in environments on the device."""
 
     def __init__(self, learner: Learner, environment: Environment, num_envs: int = 10) -> None:
+        require_unit_steps(learner.agent.consistency, timing_fields(environment))
         self._learner, self._environment = learner, environment
         self._num_envs = at_least("the number of evaluation environments", num_envs, 1)
         self._evaluate = compiled(jax.vmap(self._evaluate_one, (0, 0, None, None)))

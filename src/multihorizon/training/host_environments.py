@@ -13,6 +13,7 @@ from multihorizon.training.keys import environment_seeds
 
 GROUP = 40  # environments; emulating a smaller group takes less time than the host's own work per turn
 MOST_GROUPS = 4
+MOST_ENVIRONMENTS = 4_096  # of all seeds together; making them takes a while, and each takes memory
 
 
 def usual_groups(num_envs: int) -> int:
@@ -40,6 +41,11 @@ class HostEnvironments:
         phase: int,
         groups: Callable[[int], int] = usual_groups,
     ) -> None:
+        if num_seeds * num_envs > MOST_ENVIRONMENTS:
+            raise InputError(
+                f"{num_seeds:,} seeds with {num_envs:,} environments each need {num_seeds * num_envs:,} environments, "
+                f"but at most {MOST_ENVIRONMENTS:,} can step on the CPU; use fewer seeds or environments"
+            )
         self._make, self._num_seeds, self.num_envs, self._phase = make, num_seeds, num_envs, phase
         self.groups = at_least("the number of groups", groups(num_envs), 1)
         if num_envs % self.groups:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from multihorizon import interrupts
+from multihorizon.agents.acting import require_unit_steps
 from multihorizon.agents.learner import Learner
 from multihorizon.envs.vector import VectorEnvironment
 from multihorizon.errors import at_least
@@ -60,6 +61,7 @@ class HostEvaluator:
     def evaluate(
         self, parameters: PyTree[Array], keys: Key[Array, " S"], iteration: Iteration, steps: int, report: Report
     ) -> Episodes:
+        require_unit_steps(self._learner.agent.consistency, self.environments.group(0).timing)
         keys = jax.vmap(jax.random.fold_in, (0, None))(keys, iteration.number)
         groups: list[_Group] = []
         for group in range(self.environments.groups):

@@ -7,6 +7,8 @@ from typing import Any
 from multihorizon.agents.config import AgentConfig
 from multihorizon.errors import InputError, at_least
 
+MOST_EVALUATION_STEPS = 2**31 - 1  # the device counts them in 32 bits
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -19,7 +21,7 @@ class Schedule:
     def __post_init__(self) -> None:
         at_least("iterations", self.iterations, 1)
         at_least("training_steps", self.training_steps, 1)
-        at_least("evaluation_steps", self.evaluation_steps, 0)
+        at_least("evaluation_steps", self.evaluation_steps, 0, MOST_EVALUATION_STEPS)
 
     @property
     def steps(self) -> int:

@@ -11,11 +11,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree, UInt8
 
 from multihorizon.agents import replay as replays
-from multihorizon.agents.acting import Consistency
+from multihorizon.agents.acting import require_unit_steps
 from multihorizon.agents.learner import Learner, LearnerState, UpdateMetrics
 from multihorizon.agents.replay import CONTINUES, INTERRUPTED, Replay, ReplayShape, Rows
 from multihorizon.envs.timing import Timing
-from multihorizon.errors import InputError
 from multihorizon.training.keys import Keys, make_keys
 
 
@@ -102,10 +101,7 @@ class Core:
 
     def __init__(self, learner: Learner, shape: ReplayShape) -> None:
         self.agent, self.learner, self.shape = learner.agent, learner, shape
-        if shape.timing.duration and self.agent.consistency is Consistency.PRECOMMITTED:
-            raise InputError(
-                "a precommitted agent counts steps, so each must last one unit of time; this environment has durations"
-            )
+        require_unit_steps(self.agent.consistency, shape.timing)
 
     def init(self, seed: Int[Array, ""]) -> TrainingState:
         keys = make_keys(seed)

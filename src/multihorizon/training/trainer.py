@@ -46,10 +46,12 @@ class IterationMetrics:
     step: int  # of the whole run, at the end of the iteration
     episodes: list[int]
     returns: list[float | None]  # mean over the episodes that ended; None where none did
+    lengths: list[float | None]  # mean number of steps of those episodes
     evaluation_episodes: list[int]
     evaluation_returns: list[float | None]
+    evaluation_lengths: list[float | None]
     updates: int
-    losses: list[list[float]]  # by seed and head; empty before the first update
+    losses: list[list[float]]  # by seed and head; empty in an iteration without updates
     values: list[list[float]]
     steps_per_second: float  # of training, all seeds together
     seconds: float  # of the whole iteration
@@ -102,7 +104,7 @@ class Evaluator(Protocol):
 
 
 class Reporter:
-    """Checks the state and reports progress at limited intervals."""
+    """Checks the state and reports progress, about once a second."""
 
     def __init__(self, trainer: "Trainer", report: Report, step: int) -> None:
         self._trainer, self._report = trainer, report
@@ -217,13 +219,16 @@ class Trainer:
         def means(sums: Array) -> list[list[float]]:
             return (np.asarray(sums, float) / updates).tolist() if updates else []
 
+        judged = self._for_each_seed(Episodes.empty()) if evaluated is None else evaluated
         return IterationMetrics(
             iteration=iteration.number,
             step=iteration.last_step,
             episodes=np.asarray(state.episodes.ended).tolist(),
             returns=mean_returns(state.episodes),
-            evaluation_episodes=[0] * self.num_seeds if evaluated is None else np.asarray(evaluated.ended).tolist(),
-            evaluation_returns=[None] * self.num_seeds if evaluated is None else mean_returns(evaluated),
+            lengths=mean_lengths(state.episodes),
+            evaluation_episodes=np.asarray(judged.ended).tolist(),
+            evaluation_returns=mean_returns(judged),
+            evaluation_lengths=mean_lengths(judged),
             updates=updates,
             losses=means(state.tally.losses),
             values=means(state.tally.values),
@@ -239,8 +244,17 @@ class Trainer:
 
 def mean_returns(episodes: Episodes) -> list[float | None]:
     """Returns each seed's mean return, None where no episode ended."""
-    sums, counts = np.asarray(episodes.returns, float), np.asarray(episodes.ended)
-    return [float(total / count) if count else None for total, count in zip(sums, counts, strict=True)]
+    return _means(episodes.returns, episodes.ended)
+
+
+def mean_lengths(episodes: Episodes) -> list[float | None]:
+    """Returns the mean number of steps of each seed's episodes, None where no episode ended."""
+    return _means(episodes.lengths, episodes.ended)
+
+
+def _means(sums: Array | np.ndarray, counts: Array | np.ndarray) -> list[float | None]:
+    pairs = zip(np.asarray(sums, float), np.asarray(counts), strict=True)
+    return [float(total / count) if count else None for total, count in pairs]
 
 
 def _mean_loss(tally: Tally) -> float | None:

@@ -1,0 +1,36 @@
+"""Checks observations that users pass to a policy."""
+
+import numpy as np
+from jaxtyping import Shaped
+from numpy.typing import ArrayLike
+
+from multihorizon.errors import InputError, shown
+
+
+def as_batch(obs: ArrayLike, shape: tuple[int, ...], dtype: str) -> tuple[Shaped[np.ndarray, "B ..."], bool]:
+    """Returns a batch of observations with a shape and a type, and whether `obs` was a single observation."""
+    try:
+        array = np.asarray(obs)
+    except ValueError:  # a ragged list
+        array = np.asarray(None)
+    if array.dtype.kind not in "biufV":  # V: bfloat16
+        raise InputError(f"an observation must be an array of numbers, got {shown(obs)}")
+    is_single = array.shape == shape
+    if not is_single and array.shape[1:] != shape:
+        is_state = len(shape) == 1 and array.ndim < 2 and array.dtype.kind in "iu"
+        hint = f"; give the states of a Discrete space as one-hot vectors, np.eye({shape[0]})[obs]" if is_state else ""
+        raise InputError(
+            f"an observation must have shape {list(shape)}, or [B, {', '.join(map(str, shape))}] for a batch, "
+            f"got {list(array.shape)}{hint}"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
+        cast = array.astype(dtype)
+    if not all(np.all(np.isfinite(one)) for one in (array, cast) if one.dtype.kind == "f"):
+        raise InputError(f"an observation must be finite in {cast.dtype}, and this one is not")
+    if cast.dtype.kind in "biu" and cast.dtype != array.dtype and not np.array_equal(cast, array):
+        allowed = "0 and 1" if cast.dtype.kind == "b" else "whole numbers"
+        raise InputError(
+            f"observations here have the type {cast.dtype} and hold {allowed}, but this one has other numbers, such as "
+            f"{array[cast != array].flat[0]:g}"
+        )
+    return cast[None] if is_single else cast, is_single

@@ -1,0 +1,73 @@
+"""Damaged metrics are reported, and cannot take memory or time."""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from multihorizon.errors import InputError
+from multihorizon.runs import metrics
+from multihorizon.runs.metrics import format_line, read_metrics
+
+LINE = {
+    "iteration": 0,
+    "step": 100,
+    "updates": 10,
+    "steps_per_second": 5.0,
+    "seconds": 1.0,
+    "episodes": [1],
+    "returns": [1.0],
+    "evaluation_episodes": [0],
+    "evaluation_returns": [None],
+    "losses": [],
+    "values": [],
+}
+
+
+def write(folder: Path, *iterations: int) -> Path:
+    path = folder / "metrics.jsonl"
+    path.write_text("".join(format_line(LINE | {"iteration": one}) + "\n" for one in iterations))
+    return path
+
+
+def test_lines_lost_at_the_start_in_the_middle_and_at_the_end_are_reported(tmp_path: Path) -> None:
+    path, said = write(tmp_path, 1, 3, 4), list[str]()
+    assert [line["iteration"] for line in read_metrics(tmp_path, said.append, iterations=7)] == [1, 3, 4]
+    assert said == [f"{path}: iterations 1, 3, 6, 7 are missing"]
+
+
+def test_late_iteration_takes_no_memory(tmp_path: Path) -> None:
+    path, said = write(tmp_path, 0, 10**18), list[str]()
+    tracemalloc.start()
+    try:
+        assert len(read_metrics(tmp_path, said.append)) == 2
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    assert said == [f"{path}: iterations 2, 3, 4, 5, 6 and 999,999,999,999,999,994 more are missing"]
+
+
+def test_huge_file_is_refused(tmp_path: Path) -> None:
+    with write(tmp_path, 0).open("rb+") as file:
+        file.truncate(metrics.MOST_BYTES + 1)  # a hole, which takes no space on the disk
+    with pytest.raises(InputError, match="larger than 1,024 MiB; restore or remove it"):
+        read_metrics(tmp_path)
+
+
+def test_file_of_junk_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, 0)
+    path.write_text(path.read_text() + "junk\n" * 100)
+    assert len(read_metrics(tmp_path)) == 1
+    path.write_text(path.read_text() + "junk\n" * metrics.MOST_DAMAGED)
+    with pytest.raises(InputError, match="more than 10,000 damaged lines"):
+        read_metrics(tmp_path)
+
+
+def test_long_line_is_not_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "MOST_LINE", 1_000)
+    path = write(tmp_path, 0)
+    path.write_text(json.dumps({"iteration": [0] * 1_000}) + "\n" + path.read_text())
+    said: list[str] = []
+    assert len(read_metrics(tmp_path, said.append)) == 1
+    assert "are damaged and skipped" in said[0]

@@ -1,0 +1,156 @@
+"""A run does not follow links out of its folder, and does not read pipes or devices."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scripted import small, trainer_of
+
+import multihorizon as mh
+from multihorizon.cli import main
+from multihorizon.errors import InputError
+from multihorizon.experiments import catalogue
+from multihorizon.files import atomically, read_json, write_json
+from multihorizon.runs.checkpoint import Checkpoints
+from multihorizon.runs.configuration import Configuration
+from multihorizon.runs.configure import configured
+from multihorizon.runs.folder import tidy
+from multihorizon.runs.loggers import Csv
+from multihorizon.runs.records import Records
+from multihorizon.runs.weights import load_weights, save_weights
+from multihorizon.training.worlds import world
+
+PRECIOUS = "nobody may touch this"
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/precious.txt").write_text(PRECIOUS)
+    return tmp_path / "outside"
+
+
+@pytest.fixture(scope="module")
+def configuration() -> Configuration:
+    return configured(world("foraging"), mh.agent("dqn"), steps=4_000)
+
+
+def rewound(folder: Path, configuration: Configuration, lost: bool = True) -> list[str]:
+    """Opens the records of a run that lost its metrics, and returns the warnings."""
+    said: list[str] = []
+    if lost:
+        (folder / "metrics.jsonl").write_text("damaged\n")
+    records = Records(folder, configuration)
+    try:
+        records.rewind(1, said.append)
+    finally:
+        records.close()
+    return said
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_copy_of_damaged_metrics_does_not_overwrite_another_file(
+    link: object, tmp_path: Path, outside: Path, configuration: Configuration
+) -> None:
+    assert callable(link)
+    (tmp_path / "run").mkdir()
+    link(outside / "precious.txt", tmp_path / "run/damaged-metrics.jsonl")
+    assert "the original file is kept as damaged-metrics.jsonl" in rewound(tmp_path / "run", configuration)[0]
+    assert (tmp_path / "run/damaged-metrics.jsonl").read_text() == "damaged\n"
+    assert (outside / "precious.txt").read_text() == PRECIOUS
+
+
+def test_unfinished_file_that_is_a_link_is_replaced(tmp_path: Path, outside: Path) -> None:
+    """A folder may hold one link for each process id that this process might have."""
+    (tmp_path / f".table.unfinished-{os.getpid()}.csv").symlink_to(outside / "precious.txt")
+    with atomically(tmp_path / "table.csv") as file:
+        file.write_text("new")
+    assert (tmp_path / "table.csv").read_text() == "new"
+    assert (outside / "precious.txt").read_text() == PRECIOUS
+
+
+@pytest.mark.parametrize("name", ["events", "metrics.jsonl", ".lock"])
+def test_linked_part_of_a_run_is_rejected(
+    name: str, tmp_path: Path, outside: Path, configuration: Configuration
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(outside if name == "events" else outside / "precious.txt")
+    with pytest.raises(InputError, match=rf"{name} is a symbolic link, which is not followed"):
+        rewound(tmp_path / "run", configuration, lost=False)
+    assert (outside / "precious.txt").read_text() == PRECIOUS
+
+
+def test_linked_checkpoints_are_not_removed_or_added_to(
+    tmp_path: Path, outside: Path, configuration: Configuration
+) -> None:
+    for number in (1, 2):
+        (outside / f"iteration-00000{number}-00000000.npz").touch()
+    Records(tmp_path / "run", configuration).close()
+    (tmp_path / "run/checkpoints").symlink_to(outside)
+    with pytest.raises(InputError, match="checkpoints is a symbolic link"):
+        tidy(tmp_path / "run")
+    with pytest.raises(InputError, match="checkpoints is a symbolic link"):
+        mh.load_run(tmp_path / "run").resume()
+    assert len(list(outside.iterdir())) == 3
+
+
+def test_lock_under_a_second_name_is_rejected_unless_it_is_empty(
+    tmp_path: Path, outside: Path, configuration: Configuration
+) -> None:
+    (tmp_path / "run").mkdir()
+    os.link(outside / "precious.txt", tmp_path / "run/.lock")
+    with pytest.raises(InputError, match="another file under a second name"):
+        Records(tmp_path / "run", configuration)
+    (tmp_path / "run/.lock").unlink()
+    rewound(tmp_path / "run", configuration)
+    os.link(tmp_path / "run/.lock", tmp_path / "copy")  # as in a copy of the folder made of hard links
+    assert rewound(tmp_path / "run", configuration)
+
+
+def test_report_is_not_written_through_a_link(
+    tmp_path: Path, outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mh.train(mh.agent("dqn", warm_up_steps=200), "foraging", steps=400, training_steps=400, out=tmp_path / "run")
+    (tmp_path / "run/report").symlink_to(outside)
+    assert main(["report", str(tmp_path / "run")]) == 2
+    assert "report is a symbolic link" in capsys.readouterr().err
+    assert [path.name for path in outside.iterdir()] == ["precious.txt"]
+
+
+def test_runs_of_a_sweep_are_not_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    experiment = catalogue.experiment("hazard")
+    write_json(tmp_path / "sweep/experiment.json", experiment.description())
+    environment = experiment.runs[0].folder.split("/")[0]
+    (tmp_path / "sweep" / environment).symlink_to(tmp_path / "elsewhere")
+    assert main(["sweep", "hazard", "--out", str(tmp_path / "sweep")]) == 2
+    assert f"{environment} is a symbolic link" in capsys.readouterr().err
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_pipes_are_not_read(tmp_path: Path) -> None:
+    """Opening one would wait for ever."""
+    trainer = trainer_of(small(), steps=200)
+    kept = Checkpoints(tmp_path / "checkpoints", trainer.shape, with_replay=True, identity={})
+    kept.folder.mkdir()
+    kept.save(trainer.init(0), 1)
+    os.mkfifo(kept.folder / "iteration-000002-00000000.npz")
+    said: list[str] = []
+    assert kept.restore(lambda: trainer.init(0), said.append)[1] == 1
+    assert "iteration-000002-00000000.npz is damaged (it is not a file)" in said[0]
+    weights = {"heads": np.ones(3, np.float32)}
+    for name in ("weights.npz", "experiment.json"):
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(InputError, match="it is not a file"):
+        load_weights(tmp_path / "weights.npz", weights)
+    with pytest.raises(InputError, match="it is not a file"):
+        read_json(tmp_path / "experiment.json")
+    (tmp_path / "weights.npz").unlink()
+    assert load_weights(save_weights(tmp_path / "weights.npz", weights), weights)
+
+
+def test_damaged_csv_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("stop,loss\n1,2\n")
+    with pytest.raises(InputError, match=r"metrics\.csv is damaged .*; move it elsewhere"):
+        Csv().begin(tmp_path, {}, 5)

@@ -1,0 +1,11 @@
+"""Wrong arguments of the mathematics give an InputError of one line; see wrong_arguments.py."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_every_wrong_argument_gets_a_clear_answer() -> None:
+    program = Path(__file__).parent / "wrong_arguments.py"
+    told = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines() == []
