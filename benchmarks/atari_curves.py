@@ -15,18 +15,19 @@ from matplotlib.figure import Figure
 from multihorizon.envs.atari import FRAMES_PER_STEP
 from multihorizon.errors import InputError
 from multihorizon.files import read_json
-from multihorizon.reports.figure_style import BLUE, GREEN, GREY, ORANGE, RED, canvas, save, styled
+from multihorizon.reports.figure_style import BLUE, GREY, ORANGE, canvas, save, styled
 from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.runs.metrics import read_metrics
 
 PAPERS_EPSILON = 1.5e-4
-# The keys are the agent, and whether Adam's ε is the paper's (True) or a tenth of it (False).
+# The keys are the agent, and whether Adam's ε is the paper's (True) or a tenth of it (False); in the legend's order.
 STYLES = {
-    ("rainbow", True): ("Rainbow", GREEN, "-"),
-    ("rainbow", False): ("Rainbow, ε/10", RED, "--"),
+    ("rainbow", True): ("Rainbow", ORANGE, "-"),
+    ("rainbow", False): ("Rainbow, ε/10", ORANGE, "--"),
     ("multi-rainbow", True): ("Multi-Rainbow", BLUE, "-"),
-    ("multi-rainbow", False): ("Multi-Rainbow, ε/10", ORANGE, "--"),
+    ("multi-rainbow", False): ("Multi-Rainbow, ε/10", BLUE, "--"),
 }
+DOPAMINE = "Dopamine's Rainbow, five seeds"
 Range = tuple[list[float], list[float], list[float]]  # million frames, lowest seed, highest seed
 
 
@@ -47,7 +48,7 @@ def draw(folders: list[Path], dopamine: dict[str, Range]) -> Figure:
     games = sorted({str(configuration["environment"]).removeprefix("atari/") for configuration, _ in runs})
     figure, panels = canvas(9, 4, columns=len(games))
     for game, axes in zip(games, panels, strict=True):
-        axes.fill_between(*dopamine[game], color=GREY, alpha=0.35, lw=0, label="Dopamine's Rainbow, five seeds")
+        axes.fill_between(*dopamine[game], color=GREY, alpha=0.35, lw=0, label=DOPAMINE)
         for configuration, metrics in runs:
             if configuration["environment"] != f"atari/{game}":
                 continue
@@ -57,7 +58,8 @@ def draw(folders: list[Path], dopamine: dict[str, Range]) -> Figure:
             axes.plot(frames, [one["returns"][0] for one in metrics], color=colour, ls=line, label=label)
         axes.set(title=game, xlabel="million frames", ylabel="mean training return")
     named = {label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(list(named.values()), list(named), loc="outside upper center", ncols=3)
+    labels = [label for label in (DOPAMINE, *(label for label, _, _ in STYLES.values())) if label in named]
+    figure.legend([named[label] for label in labels], labels, loc="outside upper center", ncols=3)
     return figure
 
 

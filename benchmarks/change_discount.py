@@ -1,17 +1,16 @@
 """Compares agents whose discount is changed after training with agents that were trained for that discount.
 
     python benchmarks/change_discount.py --out results/change-discount
-    python benchmarks/change_discount.py --minatar breakout --out results/change-discount
 
 In each world one agent is trained without hazard. Its horizons are designed for hyperbolic discounts with k from 0.01
-to 10 (0.1 in MinAtar). Its discount is then changed.
+to 10. Its discount is then changed.
 
 - In Foraging, its return under five hazard priors is compared with that of agents trained with horizons for each prior.
 - In Foraging and Pathworld, its choices for k from 0.01 to 10 are compared with those of the exact solver and of agents
   trained for seven of these k.
-- With --minatar, its return in a MinAtar game under five hazard priors is compared instead.
 
-In the small worlds, what a policy chooses and earns is computed exactly from its greedy actions in all states.
+What a policy chooses and earns is computed exactly from its greedy actions in all states. change_discount_minatar.py
+compares returns in a MinAtar game, where they are means over episodes.
 """
 
 import argparse
@@ -25,9 +24,8 @@ from matplotlib.figure import Figure
 
 import multihorizon as mh
 from multihorizon.envs.foraging import Foraging
-from multihorizon.envs.minatar import GAMES
 from multihorizon.envs.pathworld import Pathworld
-from multihorizon.errors import at_least, one_of
+from multihorizon.errors import at_least
 from multihorizon.experiments.foraging import best_choice, choice_of
 from multihorizon.files import writable_folder, write_json
 from multihorizon.reports.figure_style import BLUE, GREY, ORANGE, canvas, save, styled
@@ -38,13 +36,6 @@ PRIORS: dict[str, mh.hazard.Prior] = {
     "exponential, k = 0.5": mh.hazard.Exponential(0.5),
     "uniform, 0 to 0.4": mh.hazard.Uniform(0.4),
     "gamma, k = 0.05, a = 3": mh.hazard.Gamma(0.05, 3.0),
-}
-MINATAR_PRIORS: dict[str, mh.hazard.Prior] = {
-    "exponential, k = 0.01": mh.hazard.Exponential(0.01),
-    "exponential, k = 0.03": mh.hazard.Exponential(0.03),
-    "exponential, k = 0.1": mh.hazard.Exponential(0.1),
-    "uniform, 0 to 0.1": mh.hazard.Uniform(0.1),
-    "gamma, k = 0.02, a = 2": mh.hazard.Gamma(0.02, 2.0),
 }
 KS = np.geomspace(0.01, 10, 25)
 TRAINED_KS = np.geomspace(0.01, 10, 7)
@@ -172,29 +163,6 @@ def over_k(
     return found
 
 
-def minatar(game: str, seeds: int, steps: int, episodes: int, out: Path) -> None:
-    """Compares returns under hazard in a MinAtar game. Episodes last up to several hundred steps."""
-    env, t_max, cap = f"minatar/{one_of('MinAtar game', game, GAMES)}", 500, 0.997
-    design = mh.design_horizons((0.01, 0.1), heads=HEADS, gamma_max=cap, t_max=t_max)
-    print(design.report(), flush=True)
-    once = train(env, design.horizons, seeds, steps)
-
-    def earn(policies: list[mh.Policy], prior: mh.hazard.Prior) -> np.ndarray:
-        return np.array(
-            [mh.evaluate(one, env, episodes, hazard=prior, seed=7, max_steps=5_000).mean for one in policies]
-        )
-
-    settings = {"gammas": design.gammas.tolist(), "seeds": seeds, "steps": steps, "episodes": episodes}
-    under_priors(
-        once,
-        MINATAR_PRIORS,
-        lambda discount: train(env, minimax(discount, t_max, cap), seeds, steps),
-        earn,
-        t_max,
-        lambda rows: write_json(out / f"minatar_{game}.json", settings | {"priors": rows}),
-    )
-
-
 def small_worlds(seeds: int, own_seeds: int, out: Path) -> None:
     design = mh.design_horizons((float(KS[0]), float(KS[-1])), heads=HEADS, gamma_max=GAMMA_MAX, t_max=T_MAX)
     print(design.report(), flush=True)
@@ -247,18 +215,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10, help="seeds per agent (default: 10)")
     parser.add_argument("--own-seeds", type=int, default=3, help="seeds per agent trained for one k (default: 3)")
-    parser.add_argument("--minatar", metavar="GAME", help="compare in this MinAtar game instead of the small worlds")
-    parser.add_argument("--steps", type=int, default=1_000_000, help="training steps in MinAtar (default: 1,000,000)")
-    parser.add_argument("--episodes", type=int, default=1_000, help="evaluation episodes per seed (default: 1,000)")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    for name in ("seeds", "own_seeds", "steps", "episodes"):
+    for name in ("seeds", "own_seeds"):
         at_least(f"--{name.replace('_', '-')}", getattr(options, name), 1)
     writable_folder(options.out)
-    if options.minatar is None:
-        small_worlds(options.seeds, options.own_seeds, options.out)
-    else:
-        minatar(options.minatar, options.seeds, options.steps, options.episodes, options.out)
+    small_worlds(options.seeds, options.own_seeds, options.out)
 
 
 if __name__ == "__main__":

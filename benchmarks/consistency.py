@@ -138,7 +138,7 @@ def draw(worlds: dict[str, Any]) -> Figure:
         axes.set_title(world)
         axes.set_xticks(range(len(rules)), list(rules), rotation=20, fontsize=9, ha="right")
         axes.grid(visible=False, axis="x")
-    panels[0].set_ylabel("value of the start, by 1 / (1 + t)")
+    panels[0].set_ylabel("value of the start state,\ndiscount 1 / (1 + t)")
     handles, labels = panels[0].get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
     figure.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=3)

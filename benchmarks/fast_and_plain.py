@@ -2,10 +2,10 @@
 
     python benchmarks/fast_and_plain.py --out results/speed/fast_and_plain.json
 
-The first part compares the losses, gradients and priorities of both updates, each in both precisions, with exact
-float32 on random batches. Rounding alone does not explain the errors of the gradients: if the inputs of the ReLUs have
-errors of ε times their spread, about a fraction ε of the ReLUs switch on or off, and the relative error of the gradient
-is about √ε.
+The first part computes losses, gradients and priorities on random batches, with kernels and with XLA's convolutions,
+each in float32 and in bfloat16, and compares them with exact float32. Rounding alone does not explain the errors of the
+gradients: if the inputs of the ReLUs have errors of ε times their spread, about a fraction ε of the ReLUs switch on or
+off, and the relative error of the gradient is about √ε.
 
 The second part makes many updates of each version on the same batches and measures the distance between their final
 weights. For comparison, it measures the distance between two seeds, and between the plain version and itself with
@@ -135,7 +135,7 @@ def main() -> None:
     ended = learn(begun).parameters
     found["weights"] = {
         "updates": options.updates,
-        "way that the plain one went": distance(ended, begun.parameters),
+        "plain from its initial weights": distance(ended, begun.parameters),
         "fast from plain": distance(many(fast, options.updates)(fast.init(key)).parameters, ended),
         "plain from itself, nudged": distance(learn(nudged).parameters, ended),
         "one seed from another": distance(learn(plain.init(jax.random.key(1))).parameters, ended),

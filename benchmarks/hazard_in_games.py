@@ -7,9 +7,10 @@ the hazard, the expected return under it is therefore the expectation of Σ d(t)
 (Section 4 of the paper). One set of episodes serves all priors, and no deaths are sampled. Writes hazard.json into the
 folder of the run: the mean of each seed under each prior.
 
-`any-rainbow` also plays with weights fitted to the discount of each prior. In those episodes, a second agent is asked
-in every state: the same network, with the weights for the prior with the least hazard (or, if those are the ones that
-play, for the prior with the most). The share of states in which the two agents disagree is recorded.
+`any-rainbow` also plays with weights fitted to the discount of each prior. In every state of these episodes, its action
+is compared with that of a second agent, which has the same network and the weights for the prior with the least hazard.
+If the first agent itself plays with these weights, the second has those for the prior with the most hazard. The share
+of states in which the two agents disagree is recorded.
 """
 
 import argparse

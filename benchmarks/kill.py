@@ -57,7 +57,7 @@ def main() -> None:
             try:
                 process.wait(wait)
                 if process.returncode:
-                    raise SystemExit(f"a resume failed with status {process.returncode}")
+                    raise SystemExit(f"the run failed with status {process.returncode}")
                 ends.append(same(Path(place) / "whole", folder))
                 print("the run finished before it was killed; starting again", flush=True)
                 subprocess.run(["rm", "-r", str(folder)], check=True)

@@ -197,7 +197,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--warm-up", type=int, default=20_000)
     parser.add_argument("--steps", type=int, default=150_000, help="agent steps of each seed after the warm-up")
-    parser.add_argument("--replay", type=int, default=0, help="replay capacity in frames")
+    parser.add_argument("--replay", type=int, default=0, help="replay capacity in steps")
     parser.add_argument("--evaluation", type=int, default=0, help="evaluation steps of each seed")
     parser.add_argument("--dopamine", type=int, default=0, help="agent steps of Dopamine to time")
     parser.add_argument("--out", type=Path, required=True)

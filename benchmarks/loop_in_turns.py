@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--steps", type=int, default=24_000, help="agent steps of each seed in a round")
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--replay", type=int, default=0, help="replay capacity in frames")
+    parser.add_argument("--replay", type=int, default=0, help="replay capacity in steps")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     at_least("--rounds", options.rounds, 2)

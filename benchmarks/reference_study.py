@@ -4,14 +4,16 @@
 
     python benchmarks/reference_study.py --draw --out results/reference
 
-Each variant has three seeds and 8 million frames, which takes about six minutes on an H200 with 16 cores. A variant
-whose run is finished is skipped. `--draw` needs no GPU: it only draws the curves of all variants, in curves.png, with
-the range of Dopamine's seeds from results/atari/dopamine-rainbow.csv.
+Each variant has three seeds (`exact` has two) and 8 million frames. That takes about six minutes on an H200 with 16
+cores, and longer with few environments or without kernels. A variant whose run is finished is skipped. `--draw` needs
+no GPU: it only draws the curves of all variants, in curves.png, with the range of Dopamine's seeds from
+results/atari/dopamine-rainbow.csv.
 """
 
 import argparse
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,33 +25,80 @@ from atari_curves import read_range
 from matplotlib.figure import Figure
 
 import multihorizon as mh
+from multihorizon import kernels
 from multihorizon.errors import InputError
 from multihorizon.files import writable_folder
 from multihorizon.reports.figure_style import BLUE, GREEN, GREY, ORANGE, RED, canvas, save, styled
 from multihorizon.runs.metrics import read_metrics
+from multihorizon.training import compiling
 from multihorizon.training.host_collector import Group, HostCollector
 
+# Each variant changes the plain command: `settings` of the agent, arguments of `train`, arguments of HostCollector, the
+# steps for which acting weights are held (from a step on), or how the device computes.
 VARIANTS: dict[str, dict[str, Any]] = {
     "float32": {"settings": {"compute_dtype": "float32"}},
     "bfloat16": {"settings": {"compute_dtype": "bfloat16"}},
-    "environments-8": {"num_envs": 8},
-    "environments-16": {"num_envs": 16},
-    "environments-160": {"num_envs": 160},
-    "acting-800": {"acting_period": 800},
-    "acting-8000": {"acting_period": 8_000},
+    "environments-1": {"train": {"num_envs": 1}},
+    "environments-8": {"train": {"num_envs": 8}},
+    "environments-16": {"train": {"num_envs": 16}},
+    "environments-160": {"train": {"num_envs": 160}},
+    "acting-800": {"acting": (800, 0)},
+    "acting-8000": {"acting": (8_000, 0)},
+    "acting-8000-late": {"acting": (8_000, 1_000_000)},
+    "one-group": {"collector": {"groups": lambda environments: 1}},
+    "no-restarts": {"collector": {"whole_every": 1_000}},
+    "no-kernels": {"kernels": False},
+    "exact": {"settings": {"compute_dtype": "float32"}, "kernels": False, "exact": True, "train": {"seeds": 2}},
 }
 
 
+def describe(name: str) -> str:
+    """Returns what distinguishes a variant, for a legend. Variants without a precision use the default, bfloat16."""
+    what, _, number = name.partition("-")
+    count = f"{int(number or 0):,}"
+    said = {"environments": f"{count} environments", "acting": f"acting weights held for {count} steps"}
+    return f"bfloat16, {said[what]}" if what in said else name
+
+
 @contextmanager
-def acting_period(steps: int | None) -> Iterator[None]:
-    """Lets agents act with weights that are copied only every `steps` steps, as the target network's are."""
-    if steps is None:
+def changed(variant: dict[str, Any]) -> Iterator[None]:
+    """Applies the changes of a variant that are not settings."""
+    with ExitStack() as stack:
+        if "acting" in variant:
+            stack.enter_context(acting_period(*variant["acting"]))
+        if not variant.get("kernels", True):
+            stack.enter_context(mock.patch.dict(os.environ, {kernels.SWITCH: "off"}))
+        if variant.get("exact"):
+            stack.enter_context(exact_products())
+        if given := variant.get("collector"):
+            made = HostCollector.__init__
+
+            def make(self: HostCollector, *arguments: Any, **named: Any) -> None:
+                made(self, *arguments, **named | given)
+
+            stack.enter_context(mock.patch.object(HostCollector, "__init__", make))
         yield
-        return
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Computes float32 products in float32 instead of TF32, and the commands of a CUDA graph one after another."""
+    options = {**compiling.OPTIONS["gpu"], "xla_gpu_command_buffer_scheduling_mode": "SERIALIZE"}
+    with mock.patch.dict(compiling.OPTIONS, {"gpu": options}), jax.default_matmul_precision("highest"):
+        compiling._options.cache_clear()
+        yield
+    compiling._options.cache_clear()
+
+
+@contextmanager
+def acting_period(steps: int, begins: int) -> Iterator[None]:
+    """From step `begins` on, agents act with weights that are copied only every `steps` steps, like the target's."""
     held: dict[str, Any] = {"until": -1, "weights": None}
     store = HostCollector._store
 
     def acting_weights(weights: Any, step: int) -> Any:
+        if step < begins:
+            return weights
         if step >= held["until"]:
             held["until"], held["weights"] = step + steps, jax.tree.map(jnp.copy, weights)
         return held["weights"]
@@ -83,7 +132,7 @@ def draw(out: Path, game: str) -> Figure:
         frames = [row["step"] * 4 / 1e6 for row in rows]
         colour, line = COLOURS[place % len(COLOURS)], "-" if place < len(COLOURS) else "--"
         for seed, returns in enumerate(zip(*(row["returns"] for row in rows), strict=True)):
-            label = name.replace("-", " ") if seed == 0 else None
+            label = describe(name) if seed == 0 else None
             axes.plot(frames, returns, color=colour, ls=line, lw=1.5, label=label)
     axes.set(title=f"Rainbow in {game}, three seeds each", xlabel="million frames", ylabel="mean training return")
     axes.set_xlim(left=0.8)
@@ -96,7 +145,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), help="(default: all)")
     parser.add_argument("--game", default="Seaquest", help="Atari game (default: Seaquest)")
     parser.add_argument("--steps", type=int, default=2_000_000, help="agent steps of each seed (default: 2,000,000)")
-    parser.add_argument("--evaluation-steps", type=int, default=5_000, help="per million frames (default: 5,000)")
+    parser.add_argument("--evaluation-steps", type=int, default=20_000, help="per million frames (default: 20,000)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs, one for each variant")
     parser.add_argument("--draw", action="store_true", help="only draw the curves of the variants in the folder")
     options = parser.parse_args()
@@ -113,20 +162,20 @@ def main() -> None:
             print(f"{name}: finished before", flush=True)
             continue
         print(name, flush=True)
-        with acting_period(chosen.get("acting_period")):
+        given = {"seeds": 3} | chosen.get("train", {})
+        with changed(chosen):
             mh.train(
                 mh.agent("rainbow", **chosen.get("settings", {})),
                 f"atari/{options.game}",
                 steps=options.steps,
-                training_steps=250_000,
+                training_steps=min(250_000, options.steps),
                 evaluation_steps=options.evaluation_steps,
-                num_evaluation_envs=10,
-                seeds=3,
-                num_envs=chosen.get("num_envs"),
+                num_evaluation_envs=20,
                 checkpoint_replay=False,
                 checkpoint_minutes=1_000,
                 out=folder,
                 watcher=mh.PrintedProgress(),
+                **given,
             )
 
 

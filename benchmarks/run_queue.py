@@ -7,8 +7,8 @@ FOLDER holds one folder for each experiment. A run counts as done if its metrics
 removed. Runs train in the order of the list. A run is skipped if its estimated time exceeds the time that is left. Two
 queues can share a FOLDER, for example one for Atari, which needs the CPU, and one for MinAtar, which does not.
 
-Runs of `hazard-minatar` are evaluated under all priors right after training. The weights, events and checkpoints of
-every finished run are removed, unless --keep is given.
+Runs of `hazard-minatar` are evaluated under all priors right after training. When a run has finished, its weights,
+events and checkpoints are removed, unless --keep is given.
 """
 
 import argparse

@@ -21,8 +21,9 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from multihorizon.errors import InputError
-from multihorizon.files import write_json
+from multihorizon.files import read_json, write_json
 from multihorizon.reports.figure_style import BLUE, ORANGE, canvas, save, styled
+from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.runs.metrics import read_metrics
 
 LEVEL = 0.95
@@ -42,7 +43,8 @@ def drawn(folders: list[Path]) -> Figure:
         steps, returns = curves(folder)
         axes.plot(steps, returns.mean(axis=0), color=colour, linestyle=dash, label=folder.name)
         axes.fill_between(steps, returns.min(axis=0), returns.max(axis=0), color=colour, alpha=0.18, linewidth=0)
-    axes.set(xlabel="steps", ylabel="evaluation return", title="Mean over seeds, and range of seeds")
+    environment = read_json(folders[0] / CONFIGURATION)["environment"]
+    axes.set(xlabel="steps", ylabel="evaluation return", title=f"{environment}: mean and range of the seeds")
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
     axes.legend(loc="upper left")
     return figure

@@ -3,9 +3,9 @@
     python benchmarks/timeline.py --out results/speed
 
 Environments step in groups. A group's bar lasts from when the host sends its actions until the host receives its steps.
-The bars of the host show when it waits for environments, hands a step or updates to the device, and waits for actions.
-The bars come from a profile of one second, of which the figure shows `--milliseconds`. The printed and stored shares
-cover the whole second.
+The bars of the host show when it waits for environments or for actions, and when it gives the device a step to store
+or updates to compute. The bars come from a profile of one second, of which the figure shows `--milliseconds`. The
+printed and stored shares cover the whole second.
 """
 
 import argparse
@@ -39,7 +39,7 @@ Spans = list[tuple[float, float]]  # start and end, in milliseconds
 SETTLED = 6  # seconds of learning before the profile
 
 
-HOST = {"_store": "host hands over a step", "_update": "host hands over updates"}
+STORES, UPDATES = "host hands over a step", "host hands over updates"
 WAITS = "host waits for actions"
 
 
@@ -88,8 +88,8 @@ def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
     stepping: Any = collector.environments
     for group in range(stepping.groups):
         stepping._made[group] = Marked(stepping.group(group), group)
-    for part, name in HOST.items():
-        setattr(collector, part, marked(name, getattr(collector, part)))
+    collector._store = marked(STORES, collector._store)  # type: ignore[method-assign]
+    collector.programs.learn = marked(UPDATES, collector.programs.learn)  # type: ignore[method-assign]
     stepping.send = marked(WAITS, stepping.send)
     reports = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -143,7 +143,7 @@ def lanes(events: list[dict[str, Any]]) -> dict[str, Spans]:
         if pairs:
             found[f"environments, group {group + 1}"] = pairs
     found["host waits for environments"] = merged(span(e) for e in complete if e["name"].startswith("receive "))
-    found |= {name: merged(span(e) for e in complete if e["name"] == name) for name in (*HOST.values(), WAITS)}
+    found |= {name: merged(span(e) for e in complete if e["name"] == name) for name in (STORES, UPDATES, WAITS)}
     gpus = {e["pid"] for e in events if e.get("name") == "process_name" and "GPU" in e["args"]["name"]}
     streams = {
         (e["pid"], e["tid"])
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--warm-up", type=int, default=20_000)
     parser.add_argument("--steps", type=int, default=150_000, help="agent steps after the warm-up")
-    parser.add_argument("--replay", type=int, default=0, help="replay capacity in frames (default: the preset's)")
+    parser.add_argument("--replay", type=int, default=0, help="replay capacity in steps (default: the preset's)")
     parser.add_argument("--milliseconds", type=float, default=40.0, help="milliseconds to draw")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()

@@ -3,7 +3,8 @@
     pip install torch
     python benchmarks/torch_check.py --device cuda
 
-Two seeds in PyTorch get the same inputs. Both are compared with the Learner in every requested form of the update.
+PyTorch updates two seeds with the same inputs. Each seed is compared with the Learner, for every combination of
+--dtypes, --convolves, --adams and --forms.
 """
 
 import argparse

@@ -1,9 +1,10 @@
 """The update that `update.py` measures, implemented in PyTorch to be as fast as possible.
 
 It does the same work: prioritised sampling from a full replay buffer that stores each frame once, frame stacks,
-target and online passes, projection, gradients, Adam and new priorities. All of it is one compiled program, except
-PyTorch's own fused Adam where that is chosen; on a GPU several updates are captured in a CUDA graph and replayed.
-`torch_check.py` compares it with `Learner.learn`.
+target and online passes, projection, gradients, Adam and new priorities. The form `eager` is not compiled. In the forms
+`compiled` and `graph`, all of it is one compiled program, except PyTorch's own fused Adam where that is chosen. On a
+GPU, the form `graph` captures several updates in a CUDA graph and replays them. `torch_check.py` compares the update
+with `Learner.learn`.
 """
 
 import gc
@@ -18,8 +19,8 @@ from torch_agent import BETAS, EPSILON, LEARNING_RATE, Agent
 from multihorizon.errors import InputError
 
 FORMS = ("eager", "compiled", "graph")
-# Autotuning adds `max_autotune`. The mode "max-autotune-no-cudagraphs" would also add coordinate descent, which takes
-# minutes.
+# `autotune` adds the option `max_autotune`. PyTorch's mode "max-autotune-no-cudagraphs" would do so too, but would also
+# tune by coordinate descent, which takes minutes.
 OPTIONS = {"assert_indirect_indexing": False}
 
 

@@ -1,6 +1,6 @@
 """The programs of training return the same whether or not their arguments are donated.
 
-A donated argument's memory holds one of the results. XLA must therefore read it before it overwrites it.
+XLA may write a result to the memory of a donated argument, so it must read the argument first.
 """
 
 from dataclasses import replace
