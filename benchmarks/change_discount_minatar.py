@@ -8,7 +8,7 @@ One agent is trained without hazard, and its discount is then changed.
 - By default, its mean return under five hazard priors is compared with that of agents trained with horizons for each
   prior. Deaths are sampled.
 - With --over-k, its horizons are designed for hyperbolic discounts with k from 0.01 to 10. For each k, the benchmark
-  computes the expected return under the exponential prior of two agents: the agent with its discount changed to k, and
+  computes the expected returns of two agents under the exponential prior: the agent with its discount changed to k, and
   the same agent without the change. For four values of k, it also trains an agent for that k. The hazard's effect is
   computed exactly, as in hazard_in_games.py.
 """
@@ -83,12 +83,13 @@ def played(policies: list[mh.Policy], ks: np.ndarray, other: mh.Policy | None = 
     return np.asarray(returns, float), np.asarray(share, float)
 
 
-def over_k(env: str, seeds: int, steps: int) -> Result:
-    """Compares expected returns for each k."""
+def over_k(env: str, seeds: int, steps: int, path: Path) -> Result:
+    """Compares expected returns for each k, and writes the file after each agent."""
     design = mh.design_horizons((float(KS[0]), float(KS[-1])), heads=HEADS, gamma_max=GAMMA_MAX, t_max=T_MAX)
     print(design.worst, flush=True)
     once = train(env, design.horizons, seeds, steps)
-    found: Result = {"gammas": design.gammas.tolist(), "changed": {}, "differs": {}, "trained_for_it": {}}
+    found: Result = {"seeds": seeds, "steps": steps, "gammas": design.gammas.tolist()}
+    found |= {"changed": {}, "differs": {}, "trained_for_it": {}}
     found["unchanged"] = {f"{k:.4g}": row.tolist() for k, row in zip(KS, played(once, KS)[0].T, strict=True)}
     patient = changed(once, mh.discount.hyperbolic(float(KS[0])), T_MAX)[0]
     for k in KS:
@@ -96,10 +97,12 @@ def over_k(env: str, seeds: int, steps: int) -> Result:
         returns, share = played(policies, np.array([k]), patient)
         found["changed"][f"{k:.4g}"], found["differs"][f"{k:.4g}"] = returns[:, 0].tolist(), share.tolist()
         print(f"k = {k:.4g}: changed {returns.mean():.4g}, other choices {share.mean():.1%}", flush=True)
+    write_json(path, found)
     for k in TRAINED_KS:
         own = train(env, minimax(mh.discount.hyperbolic(float(k)), T_MAX, GAMMA_MAX), seeds, steps)
         found["trained_for_it"][f"{k:.4g}"] = played(own, np.array([k]))[0][:, 0].tolist()
         print(f"k = {k:.4g}: trained for it {np.mean(found['trained_for_it'][f'{k:.4g}']):.4g}", flush=True)
+        write_json(path, found)
     return found
 
 
@@ -145,9 +148,7 @@ def main() -> None:
     env, path = f"minatar/{game}", writable_folder(options.out) / f"minatar_{game}.json"
     if options.over_k:
         path = path.with_stem(f"{path.stem}_over_k")
-        found = over_k(env, options.seeds, options.steps)
-        write_json(path, {"seeds": options.seeds, "steps": options.steps} | found)
-        save(draw(found, game), path.with_suffix(".png"))
+        save(draw(over_k(env, options.seeds, options.steps, path), game), path.with_suffix(".png"))
     else:
         under_hazard(env, options.seeds, options.steps, options.episodes, path)
 

@@ -63,7 +63,7 @@ class Worlds(SyncVectorEnv):
 
 @cache
 def shares(of: int, to: int) -> np.ndarray:
-    """Returns a matrix, with `to` rows and `of` columns, that averages `of` pixels of a row into `to` larger pixels."""
+    """Returns a matrix [to, of] that shrinks a row of pixels from length `of` to length `to` by averaging."""
     size, pixel = of / to, np.arange(of)
     begin = np.arange(to)[:, None] * size
     return (np.clip(np.minimum(begin + size, pixel + 1) - np.maximum(begin, pixel), 0, None) / size).astype(np.float32)

@@ -43,7 +43,7 @@ def draw(lanes: dict[str, Spans], begins: list[float], first: float, last: float
             axes.axvline(begun - first, color="black", lw=0.8, ls=":")
     axes.set_yticks(range(len(lanes)), list(reversed(lanes)))
     axes.set_xlim(0, last - first)
-    axes.set_xlabel("microseconds; dotted: an update draws its batch")
+    axes.set_xlabel("time in microseconds (dotted lines: start of an update)")
     axes.set_title(title)
     axes.grid(visible=False)
     return figure
@@ -77,7 +77,7 @@ def main() -> None:
         kind: sum(min(b, last) - max(a, first) for a, b in spans if b > first and a < last) / options.updates
         for kind, spans in lanes.items()
     }
-    print(f"| | µs per update, of {each:.0f} |\n|---|---|")
+    print(f"| | µs per update (total: {each:.0f}) |\n|---|---|")
     for kind, taken in busy.items():
         print(f"| {kind} | {taken:.0f} |")
     found = {"microseconds": each, "between_draws": gaps.tolist(), "busy_microseconds": busy}

@@ -4,7 +4,7 @@
     python benchmarks/torch_check.py --device cuda
 
 PyTorch updates two seeds with the same inputs. Each seed is compared with the Learner, for every combination of
---dtypes, --convolves, --adams and --forms.
+--dtypes, --convolves, --adams and --forms. The form `graph` needs a GPU and is skipped on a CPU.
 """
 
 import argparse

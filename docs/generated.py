@@ -106,7 +106,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def _escaped(cell: str) -> str:
-    """Escapes the column separator, except in code, where Markdown does not split columns."""
+    """Escapes the column separator, except in code, where MkDocs does not split columns."""
     return "`".join(part if i % 2 else part.replace("|", "\\|") for i, part in enumerate(cell.split("`")))
 
 

@@ -7,7 +7,8 @@ import gymnasium
 
 import multihorizon as mh
 
-# Four discount factors. The weighted sum of their γ^t is within 0.001 of the hyperbolic discount 1 / (1 + 0.05 t).
+# Four discount factors. The weighted sum of their γ^t is within 0.001 of the hyperbolic discount 1 / (1 + 0.05 t), for
+# t up to 1000.
 horizons = mh.minimax_grid(mh.discount.hyperbolic(0.05), heads=4, gamma_max=0.999)
 agent = mh.agent("hyper-dqn", horizons=horizons, warm_up_steps=500, epsilon=mh.Epsilon(decay_steps=2_000))
 

@@ -1,7 +1,7 @@
-"""Calls every public function of the mathematics with wrong arguments, and prints calls that do not answer clearly.
+"""Calls every public function of the mathematics with wrong arguments, and prints calls that fail unclearly.
 
-A call must return a value, or raise an InputError of one line, within a few seconds and without a warning. Run as a
-program, because the tests' own checks of types would otherwise answer first.
+A call must return a value, or raise an InputError of one line, within a few seconds and without a warning. This is a
+separate program, because the tests' type checker would otherwise reject the arguments first.
 """
 
 import inspect

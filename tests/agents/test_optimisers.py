@@ -1,7 +1,9 @@
 """Compares Adam and RMSProp with TensorFlow 1's formulas, written out for a scalar."""
 
 import math
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,11 +16,12 @@ GRADIENTS = np.random.default_rng(0).normal(scale=1e-4, size=400)
 
 def changes(optimiser: Optimiser, gradients: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     made = optimiser.make()
-    state, out = made.init(jnp.zeros(())), []
-    for gradient in gradients:
-        change, state = made.update(jnp.float32(gradient), state, jnp.zeros(()))
-        out.append(float(change))
-    return np.array(out)
+
+    def step(state: Any, gradient: Any) -> tuple[Any, Any]:
+        change, state = made.update(gradient, state, jnp.zeros(()))
+        return state, change
+
+    return np.asarray(jax.lax.scan(step, made.init(jnp.zeros(())), jnp.asarray(gradients, jnp.float32))[1], float)
 
 
 def tensorflow_adam(rate: float, epsilon: float) -> Float[np.ndarray, " n"]:

@@ -24,8 +24,8 @@ def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int =
 def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]) -> set[tuple[int, int]]:
     """Returns (time, stream) of rows with a complete return and a complete stack.
 
-    Each write excludes the next stack - 1 rows. Near the end of the buffer, these include the rows at its start, even
-    before the buffer is first full.
+    Writing a row makes the next stack - 1 rows invalid. Because the buffer is circular, near its end these are rows at
+    its start, even while it fills for the first time.
     """
     valid = set()
     for n, (stream, rows) in enumerate(zip(streams, taken, strict=True)):

@@ -84,6 +84,7 @@ def _integral_over_gamma(prior: hazard.Prior, t: float) -> float:
     return smooth + float(np.sum(atoms.masses * np.exp(-atoms.rates * t)))
 
 
+@settings(max_examples=20)
 @given(priors, st.floats(0, 30))
 def test_survival_is_the_integral_of_the_weighting(prior: hazard.Prior, t: float) -> None:
     assert _integral_over_gamma(prior, t) == pytest.approx(float(prior.survival(t)), abs=2e-6)

@@ -75,7 +75,7 @@ class Sweep:
 
     def worker(self, but: int = 0) -> int:
         """Returns a process, other than `but`, that trains an unfinished run with a checkpoint."""
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self.process.poll() is None:
             for run in EXPERIMENT.runs:
                 pid = self._running.get(f"{run.label} in {run.environment}", but)
@@ -86,7 +86,7 @@ class Sweep:
         raise AssertionError("".join(self.said))
 
     def ended(self) -> int:
-        status = self.process.wait(timeout=300)
+        status = self.process.wait(timeout=120)
         self._thread.join()
         self.result = json.load(self.process.stdout)  # type: ignore[arg-type]
         return status

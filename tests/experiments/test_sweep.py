@@ -18,7 +18,7 @@ from small_sweep import AGENT, EXPERIMENT
 from multihorizon.cli import main
 from multihorizon.experiments.experiment import ExperimentRun
 from multihorizon.experiments.sweep import Speed, State, Status, plan, train
-from multihorizon.runs.configuration import difference
+from multihorizon.runs.configuration import Configuration, difference
 from multihorizon.training.trainer import Progress
 
 
@@ -80,6 +80,20 @@ def test_failed_run_does_not_stop_the_others(tmp_path: Path, capsys: pytest.Capt
     assert [run["state"] for run in json.loads(shown.out)["runs"]] == ["failed", "done"]
     assert "1 of 2 runs failed; huge in foraging: this run, with" in shown.err.splitlines()[-1]
     assert (tmp_path / "out/foraging/dqn/weights.npz").exists()
+
+
+def test_run_that_raises_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(configuration: Configuration, *_: object) -> None:
+        raise RuntimeError(f"no rule for {configuration.environment}\nin two lines")
+
+    monkeypatch.setattr("multihorizon.experiments.sweep.train", broken)
+    assert main(words(tmp_path / "out")) == 2
+    shown = capsys.readouterr().err
+    assert shown.splitlines()[-1].startswith("multihorizon: 2 of 2 runs failed")
+    for name in ("foraging/hazard", "foraging"):
+        assert f"the run raised RuntimeError: no rule for {name}" in shown
 
 
 def test_two_sweeps_do_not_share_a_folder(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -248,7 +248,7 @@ def test_float32_probabilities_add_up_to_one_within_their_rounding(kept: Any, se
     np.testing.assert_allclose(action_values(found, policy), expected, atol=1e-12 * np.abs(expected).max())
 
 
-def test_float32_probabilities_that_end_episodes_do_so() -> None:
+def test_float32_sums_clearly_below_one_still_end_episodes() -> None:
     ends = np.full((2, 1, 2), np.float32(0.4999))
     found = action_values(HazardousMDP(ends, np.ones((2, 1))), np.ones((2, 1), np.float32))
     np.testing.assert_allclose(found, 1 / (1 - 2 * float(np.float32(0.4999))), rtol=1e-10)
@@ -267,7 +267,7 @@ def test_values_under_discounts_that_fall_slower_than_any_power_at_first(s: floa
     np.testing.assert_allclose(believed, found, rtol=1e-12)
 
 
-def test_sums_that_depend_on_times_beyond_those_of_floats_are_rejected() -> None:
+def test_sums_that_depend_on_times_too_large_for_floats_are_rejected() -> None:
     mdp, policy = endless()
     with pytest.raises(ValueError, match="times beyond 1e\\+280 matter"):
         action_values(replace(mdp, discount=discount.ebert_prelec(1e-78, 0.01)), policy)

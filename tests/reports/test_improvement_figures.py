@@ -60,7 +60,7 @@ def test_tick_labels_do_not_touch() -> None:
         assert left.x1 + 5 < right.x0  # pixels
 
 
-def test_small_changes_are_not_shown_as_none() -> None:
+def test_small_changes_are_not_rounded_to_zero() -> None:
     percents = (0.0, -0.2, 0.3, 1.2, -19.0)
     changes = [ScoreChange(f"game-{i}", 100.0, 100.0 + percent) for i, percent in enumerate(percents)]
     (axes,) = draw_improvement(Comparison("a", "b", Statistic.BEST, changes, IntervalEstimate(0.5))).axes

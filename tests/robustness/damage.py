@@ -1,4 +1,8 @@
-"""Damage to the files of a run: flipped bits, changed JSON, and truncated, overwritten, removed or renamed files."""
+"""Damage to the files of a run, or files that an attacker placed there.
+
+Bits are flipped, JSON is changed, and files are truncated, overwritten, removed, renamed, or replaced by links or
+pipes.
+"""
 
 import contextlib
 import io
@@ -11,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from command_lines import limited
 from short_run import MESSAGES, difference
 
 from multihorizon.cli import main
@@ -44,11 +49,14 @@ VALUES: list[Any] = [
 
 
 EDITED = ", and no checksum"
+FOLDER, PRECIOUS, CANARY = "damaged", "precious.txt", "nobody may touch this"
+LONGEST = 60.0  # seconds until a command counts as stuck
 
 
 def damage_file(path: Path, rng: random.Random) -> str:
     """Damages one file at random and returns a description of the damage."""
     kinds: list[Damage] = [_flip, _flip, _flip, _cut, _empty, _zeros, _noise, _remove, _make_folder, _swap]
+    kinds += [_link, _hard_link, _pipe, _add_link]
     if path.suffix in (".json", ".jsonl"):
         kinds += [_change_value] * 6 + [_nest, _change_lines]
     if path.parent.name == "checkpoints":
@@ -88,6 +96,42 @@ def _remove(path: Path, rng: random.Random) -> None:
 def _make_folder(path: Path, rng: random.Random) -> None:
     path.unlink()
     path.mkdir()
+
+
+def _precious(path: Path) -> Path:
+    """Returns the file outside the run's folder that no command may change."""
+    return next(parent for parent in path.parents if parent.name == FOLDER).with_name(PRECIOUS)
+
+
+def _link(path: Path, rng: random.Random) -> str:
+    """Replaces a file or its folder by a symbolic link to a file, a folder, a device, itself or nothing."""
+    target = rng.choice([_precious(path), _precious(path).parent, Path("/dev/zero"), Path("missing"), Path(path.name)])
+    if path.parent.name == "checkpoints" and rng.random() < 0.5:
+        path = path.parent
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    path.symlink_to(target)
+    return f"{path.name} to {target.name}"
+
+
+def _hard_link(path: Path, rng: random.Random) -> None:
+    path.unlink()
+    os.link(_precious(path), path)
+
+
+def _pipe(path: Path, rng: random.Random) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _add_link(path: Path, rng: random.Random) -> str:
+    """Adds a link under a name that the program may write to."""
+    unfinished = f".{path.stem}.unfinished-{os.getpid()}{path.suffix}"
+    added = path.with_name(rng.choice([unfinished, "damaged-metrics.jsonl", "weights-000010.npz", "report", "videos"]))
+    added.unlink(missing_ok=True)
+    rng.choice([os.symlink, os.link])(_precious(path), added)
+    return added.name.replace(str(os.getpid()), "PID")
 
 
 def _swap(path: Path, rng: random.Random) -> None:
@@ -146,18 +190,30 @@ def run_quietly(words: Sequence[str]) -> tuple[int | None, str]:
         io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace", write_through=True) for _ in range(2)
     )
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), limited(LONGEST):
             status = main(list(words))
-    except Exception:  # noqa: BLE001 - any exception is a failure
+    except (Exception, KeyboardInterrupt):  # noqa: BLE001 - any exception is a failure; the time limit interrupts
         return None, traceback.format_exc()
     err.seek(0)
     return status, err.read()
 
 
+def _unclear(status: int | None, said: str) -> str | None:
+    """Returns what is wrong with a command's status and message."""
+    if status is None or "Traceback" in said:
+        return said[-MESSAGES:]
+    if status not in (0, 2):
+        return f"status {status}: {said[-MESSAGES:]}"
+    if status == 2 and not said.strip().splitlines()[-1].startswith("multihorizon: "):
+        return f"status 2 without a message: {said[-500:]!r}"
+    return None
+
+
 def try_damage(unfinished: Path, whole: Path, place: Path, rng: random.Random) -> tuple[str, str | None]:
     """Damages a copy of a run and uses it; returns what was done, and what went wrong."""
     source = rng.choice([unfinished, unfinished, whole])
-    folder = place / "damaged"
+    folder = place / FOLDER
+    (place / PRECIOUS).write_text(CANARY)
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source, folder)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.parent.name != "events")
@@ -173,12 +229,11 @@ def try_damage(unfinished: Path, whole: Path, place: Path, rng: random.Random) -
     )
     status, said = run_quietly(commands[name])
     done = f"{name} after {done}"
-    if status is None or "Traceback" in said:
-        return done, said[-MESSAGES:]
-    if status not in (0, 2):
-        return done, f"status {status}: {said[-MESSAGES:]}"
-    if status == 2 and not said.strip().splitlines()[-1].startswith("multihorizon: "):
-        return done, f"status 2 without a message: {said[-500:]!r}"
+    problem = _unclear(status, said)
+    if (place / PRECIOUS).read_text() != CANARY:
+        problem = f"a file outside the folder was changed: {said[-500:]!r}"
+    if problem is not None:
+        return done, problem
     if name == "resume" and status == 0 and not done.endswith(EDITED):
         differs = difference(whole, folder)
         if differs and not any(word in said for word in ("damaged", "missing", "no checkpoint", "lost")):

@@ -62,7 +62,7 @@ def test_copy_of_damaged_metrics_does_not_overwrite_another_file(
 
 
 def test_unfinished_file_that_is_a_link_is_replaced(tmp_path: Path, outside: Path) -> None:
-    """A folder may hold one link for each process id that this process might have."""
+    """An attacker can create one link for every process id, so one of them has the name that this process will use."""
     (tmp_path / f".table.unfinished-{os.getpid()}.csv").symlink_to(outside / "precious.txt")
     with atomically(tmp_path / "table.csv") as file:
         file.write_text("new")

@@ -24,8 +24,8 @@ from multihorizon.training.trainer import Progress
 def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> None:
     """In 720 steps read back from replay, each frame follows the previous one of its episode and environment.
 
-    Episodes end as they did in the environment. Open episodes are truncated, and new ones begin, every 360 steps: after
-    each iteration, or after every second one. The longest episode fits into 360 steps.
+    Episodes end as they did in the environment. Every 360 steps, which are one or two iterations, open episodes are
+    truncated and new ones begin. The longest episode fits into 360 steps.
     """
     make = Scripted if iterations == 1 else Long
     most = {"most_steps": 360 // environments}
@@ -187,7 +187,7 @@ def test_updates_in_one_program_equal_single_updates(monkeypatch: pytest.MonkeyP
 def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
     """Counts also agree when a lost replay buffer is refilled.
 
-    No updates are made during the refill, but the number of the next update is the same as if there had been some.
+    No updates are made during the refill, but update numbers advance as if they had been made.
     """
     trainer = trainer_of(small(warm_up_steps=120), environments=16, steps=192, iterations=9, make=Long)
     training = trainer.init(0)

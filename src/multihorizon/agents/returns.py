@@ -18,7 +18,7 @@ def n_step_returns(
     Args:
         rewards: Rewards of n steps, 0 after the episode's end.
         gammas: The heads' discount factors.
-        timing: Durations and survivals [n] of the steps; None means that all are 1.
+        timing: Durations and survivals [n] of the steps. A field that is None means that all its values are 1.
     """
     durations, survivals = timing
     bases = gammas[:, None]

@@ -91,9 +91,9 @@ def decode_rewards(
         gammas: The discount factors of the heads [H], three or more different ones.
         t_max: The last step of the timeline; by default three times the longest effective horizon 1 / (1 - γ).
         noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
-        signed: Whether rewards may be negative. By default they may if a Q-value lies below -0.05 times the largest
-            |Q|, which rewards of at least 0 cannot explain. With False, such Q-values give rewards near 0 and large
-            `max_errors`.
+        signed: Whether rewards may be negative. By default they may if some Q-value is below -0.05 times the largest
+            |Q|, because rewards of at least 0 cannot produce such a value. With False, such Q-values give rewards near
+            0 and large `max_errors`.
 
     Returns:
         Rewards in bins of time and their resolution. There are about eight bins per decade, and at most 40.

@@ -98,14 +98,14 @@ def design_horizons(
     """Finds the discount factors that minimise the largest error over a whole family of discounts.
 
     An agent that is trained with these horizons can act by each of the discounts, and by those between them, after
-    `reweight`. The search counts only the part of a discount's error that more heads with γ ≤ gamma_max could remove.
-    If the bound makes one discount hard to express, the others are still expressed as well as possible.
-    The search improves all heads together by sequential linear programming, from several starts.
+    `reweight`. With γ ≤ gamma_max, some discounts have an error that no number of heads can remove. The search ignores
+    this part of the error, so a discount that is hard to express does not worsen the fit of the others. The search
+    improves all heads together by sequential linear programming, from several starts.
 
     Args:
         discounts: The family: two or more discounts, priors or functions of t; or two numbers, the smallest and the
-            largest k of hyperbolic discounts 1 / (1 + kt). The family then has both, and others between them, with
-            successive k at most a third of a decade apart.
+            largest k of hyperbolic discounts 1 / (1 + kt). The family then has both, and enough others between them
+            that successive k are at most a third of a decade apart.
         heads: The number of discount factors.
         gamma_max: The upper bound on γ, in (0, 1).
         t_max: The last step over which the error is measured, at least 1. Give the length of an episode.

@@ -18,8 +18,8 @@ class Gymnasium:
     """Steps `count` environments, made from a registered name or by a function.
 
     Observations are vectors, images [height width channels], grey images [height width], or numbers, which become
-    one-hot vectors. With `rendered`, frames are rendered images instead. An environment whose steps
-    have `info["duration"]` or `info["survival"]` declares these fields in `metadata["timing"]`.
+    one-hot vectors. With `rendered`, frames are rendered images instead. An environment that reports `info["duration"]`
+    or `info["survival"]` must declare these fields in `metadata["timing"]`.
     """
 
     stack = 1

@@ -77,6 +77,8 @@ class Gymnax:
     def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]:
         """Calls `step_env`, which does not reset and therefore returns the last observation of an episode.
 
+        An environment without `step_env` must have a `step` that does not reset.
+
         Some versions return (observation, state, reward, done, info), where `done` includes the time limit. Others
         return terminated and truncated separately. `info["duration"]` and `info["survival"]` are the step's timing, if
         the environment has them.

@@ -79,7 +79,7 @@ def auxiliary() -> Experiment:
     return Experiment(
         name="auxiliary",
         title="Multi-Rainbow over Rainbow",
-        about="The agent learns ten horizons as an auxiliary task, and acts by the largest: sixty Atari games.",
+        about="Multi-Rainbow learns ten horizons as an auxiliary task and acts by the largest γ. Sixty Atari games.",
         runs=_on_atari(("rainbow", "multi-rainbow"), atari.GAMES),
         pairs=[("rainbow", "multi-rainbow")],
     )

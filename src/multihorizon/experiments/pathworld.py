@@ -1,8 +1,8 @@
 """The four Pathworld tables (Section 7.3 and Appendix F): how far each agent's path values are from the truth.
 
 As in the paper, an agent values the paths by a discount without hazard. The truth is the undiscounted return of each
-path under hazard. The column `ours` has both in closed form. The column `learned` has the agent's values from
-Q-learning, with one table for each γ, and the truth from simulated episodes.
+path under hazard. The columns hold mean squared errors: for `ours`, both values are in closed form; for `learned`, the
+agent's values come from Q-learning, with one table for each γ, and the truth from simulated episodes.
 """
 
 from collections.abc import Mapping

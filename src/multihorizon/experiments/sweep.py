@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from multihorizon import interrupts
 from multihorizon.errors import InputError
 from multihorizon.experiments.experiment import Experiment, ExperimentRun
 from multihorizon.files import read_json, write_json
@@ -218,6 +219,11 @@ def attempt(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) 
     except (jax.errors.JaxRuntimeError, MemoryError) as problem:
         said = str(problem).split("\n")[0] or type(problem).__name__
         return Status(State.FAILED, step=last[0].step, said=f"the device failed: {said}")
+    except Exception as problem:  # an environment may raise anything
+        if isinstance(problem, OSError) or interrupts.was_received():  # these concern the whole sweep
+            raise
+        said = f"{type(problem).__name__}: {problem}".split("\n")[0]
+        return Status(State.FAILED, step=last[0].step, said=f"the run raised {said}")
     return replace(last[0], state=State.DONE)
 
 

@@ -1,7 +1,7 @@
 """A convolution with SAME padding, its bias and its ReLU, computed in one of several ways.
 
-For convolutions, only this module chooses between GPU kernels and their plain twins. Functions are written for
-one image; vmap adds the batch and the seeds.
+For convolutions, only this module chooses between GPU kernels and implementations in plain JAX. Functions are written
+for one image; vmap adds the batch and the seeds.
 """
 
 from enum import Enum

@@ -1,4 +1,4 @@
-"""A convolution with SAME padding, its bias and its ReLU as one GPU kernel, with one kernel for each gradient.
+"""A convolution with SAME padding, its bias and its ReLU as one GPU kernel, with two for the gradients.
 
 XLA's version takes twice as long: it writes the patches to memory, broadcasts the bias and transposes the result. These
 kernels read patches in place. They are written for one image; vmap adds the batch and the seeds to the grid. Their
@@ -25,8 +25,8 @@ PLACES = 32  # output positions that one program of the grid computes
 def fits(weight_shape: tuple[int, ...], stride: int) -> bool:
     """Returns whether the sizes suit the kernels.
 
-    Matrix products need powers of two that are not too small. The gradient of the image needs a kernel whose size is a
-    multiple of the stride.
+    Matrix products need powers of two that are not too small. The gradient with respect to the image needs a
+    filter whose size is a multiple of the stride.
     """
     size, _, inputs, outputs = weight_shape
     powers = all(n & (n - 1) == 0 for n in (inputs, outputs))

@@ -1,7 +1,7 @@
 """Values of MDPs whose transitions have durations, under a discount that is not exponential.
 
-A reward may then come at any sum of durations. The series goes through these times in order, and leaves out the
-rewards whose sum is negligible. Its work grows with the number of different times, and not with their size.
+A reward may then come at any sum of durations. `timed_series` sums over these times in order, and stops when the rest
+of the sum is negligible. Its cost grows with the number of different times, not with how large they are.
 """
 
 import heapq
@@ -99,7 +99,8 @@ def timed_series(
 def _in_whole_units(lengths: Float[np.ndarray, " n"]) -> tuple[list[int], int]:
     """Returns durations as multiples of 1 / unit, and the unit.
 
-    Durations are read as the decimal numbers that print them, so that 0.1 + 0.2 and 0.3 are the same time.
+    Each duration is read as the decimal number that it prints as: 0.1 is exactly 1/10. So a step of 0.1 followed by one
+    of 0.2 ends at the same time as a step of 0.3.
     """
     exact = [Fraction(repr(float(length))) for length in lengths]
     unit = math.lcm(*(one.denominator for one in exact))

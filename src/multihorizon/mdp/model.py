@@ -22,10 +22,10 @@ Policy = Float[np.ndarray, "S A"]
 
 
 def rounding(probabilities: np.ndarray, counts: np.ndarray | int) -> np.ndarray | float:
-    """Returns how far from 1 rounding may move sums of `counts` probabilities.
+    """Returns how far rounding may move a sum of `counts` probabilities away from 1.
 
-    Float32 numbers come from float32 arithmetic, whatever type they have now. Float32 normalisation of n numbers moves
-    their sum by at most (n + 2) units in the last place.
+    If float32 represents every probability exactly, they are assumed to come from float32 arithmetic, whatever type
+    they have now. Float32 normalisation of n numbers moves their sum by at most (n + 2) units in the last place.
     """
     with np.errstate(over="ignore"):
         is_single = np.array_equal(probabilities, probabilities.astype(np.float32))
@@ -270,7 +270,7 @@ class HazardousMDP:
 
         Args:
             policy: The probability of each action in each state [S A].
-            gamma: A discount factor, by which the transitions are multiplied.
+            gamma: A discount factor γ; each transition is multiplied by γ^{dt}.
 
         Returns:
             The transitions times γ^{dt} e^{-λ(s,a)} [S S], and the expected reward of each state [S]. An expected

@@ -46,7 +46,10 @@ class ScoreChange:
 
     @property
     def percent(self) -> float | None:
-        """The improvement relative to the absolute score of the baseline; None if only the baseline's score is 0."""
+        """The improvement relative to the absolute score of the baseline; equal scores give 0.
+
+        None if the baseline's score is 0 and the other is not.
+        """
         if self.challenger == self.baseline:
             return 0.0
         return 100 * (self.challenger - self.baseline) / abs(self.baseline) if self.baseline else None

@@ -67,7 +67,7 @@ class Table:
 
 
 def format_number(value: float | None, bold: bool = False, places: int | None = None) -> Cell:
-    """Makes a cell from a number, with about four significant digits unless `places` says otherwise."""
+    """Makes a cell from a number. By default it has two decimals below 100, one below 10,000 and none above."""
     if value is None:
         return EMPTY
     if places is None:

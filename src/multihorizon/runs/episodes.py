@@ -91,8 +91,8 @@ def evaluate(
 
     Args:
         policy: A trained policy.
-        env: The environment, as for `multihorizon.train`. By default the environment that the policy was trained in, if
-            it has a name.
+        env: The environment, as for `multihorizon.train`. By default the environment that the policy was trained in. A
+            policy that was loaded from disk needs `env` if it was trained in your own environment.
         episodes: How many episodes to play.
         hazard: A prior over the hazard λ. Each episode draws its own λ, which the agent does not observe. A step of
             duration dt (1 by default) ends the episode with probability 1 - e^{-λ dt}. The reward of that step counts.

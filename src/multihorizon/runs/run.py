@@ -74,9 +74,9 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """One row for each iteration and seed, ready for `pandas.DataFrame(run.metrics)`.
 
-        Columns: iteration, step, seed, episodes, return, evaluation_episodes, evaluation_return, updates, loss, value,
-        losses_by_horizon, values_by_horizon, steps_per_second, seconds. Returns are means over the episodes that ended
-        in the iteration, and None if no episode ended.
+        Columns: iteration, step, seed, episodes, return, length, evaluation_episodes, evaluation_return,
+        evaluation_length, updates, loss, value, losses_by_horizon, values_by_horizon, steps_per_second, seconds.
+        Returns and lengths are means over the episodes that ended in the iteration, and None if no episode ended.
         """
         return [row for line in read_metrics(self.folder) for row in rows_of(line, self.configuration.seed)]
 
@@ -218,8 +218,8 @@ def train(
 ) -> Run:
     """Trains an agent in an environment.
 
-    Training proceeds in iterations. Each consists of training steps, and then evaluation steps with frozen weights. An
-    argument that is None takes the environment's default.
+    Training proceeds in iterations. Each consists of training steps, and then evaluation steps with frozen weights.
+    Step counts, numbers of environments and the network default to the environment's own values.
 
     Args:
         agent: An agent from `multihorizon.agent`, or the name of a preset.

@@ -13,7 +13,7 @@ import numpy as np
 from multihorizon.errors import InputError
 from multihorizon.files import atomically
 
-# Exceptions that zipfile raises, and the functions below, for a file that is damaged or is not an .npz file.
+# Exceptions that zipfile and the functions below raise for a file that is damaged or is not an .npz file.
 UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile)
 # What NumPy writes before the content of an array. It is matched rather than evaluated, and its length is limited.
 MOST_HEADER_BYTES = 1_000
@@ -84,7 +84,7 @@ def array_bytes(like: Shaped) -> int:
 
 
 def _checked_size(path: Path, like: Mapping[str, Shaped]) -> Path:
-    """Raises an error for a file that is too large, of which even the table of contents could take much memory."""
+    """Raises an error for a file that is too large: even its table of contents could take much memory."""
     most = sum(array_bytes(shaped) + MOST_HEADER_BYTES + 4 * len(name) for name, shaped in like.items())
     if path.stat().st_size > most + MOST_OVERHEAD_BYTES:
         raise ValueError(f"it has {path.stat().st_size:,} bytes, and the weights of the run at most {most:,}")

@@ -47,9 +47,10 @@ class Pace:
         return -(-steps // self.steps)
 
     def learns_from(self, first: int, held_steps: int) -> int:
-        """Returns the first cycle with updates, if cycle `first` is next and the buffer holds `held_steps` steps.
+        """Returns the cycle from which updates are made.
 
-        A replay buffer that was not saved in a checkpoint is filled again first.
+        `first` is the next cycle, and the buffer holds `held_steps` steps. A replay buffer that was not saved in a
+        checkpoint is refilled before updates are made.
         """
         missing = min(first, self.warm_up) - held_steps // self.steps
         return max(self.warm_up, first + max(0, missing))

@@ -38,7 +38,7 @@ def _crossings(
     low: Float[np.ndarray, " n"],
     high: Float[np.ndarray, " n"],
 ) -> Float[np.ndarray, " n"]:
-    """Returns where a distribution function that is continuous between `low` and `high` reaches u.
+    """Returns the hazards between `low` and `high` at which a continuous distribution function reaches u.
 
     Uses the Illinois method; every third turn halves the interval, so that the work is bounded.
     """

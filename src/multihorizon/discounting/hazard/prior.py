@@ -177,11 +177,10 @@ class Prior(ABC):
         return values[()]
 
     def _weighting_at_zero(self) -> float:
-        """Returns the limit of p(λ) e^λ as λ grows. This default estimates it; priors that know it override this.
+        """Returns the limit of p(λ) e^λ as λ grows. Priors with a known limit override this estimate.
 
-        The estimate compares the change of ln p + λ from λ = 175 to 350 with that from 350 to 700. If the sum has no
-        limit, the second change is at least as large as the first (equal if p e^λ is a power of λ). If it has one, the
-        second change is smaller.
+        The estimate compares the change of ln p + λ from λ = 175 to 350 with the change from 350 to 700. If the second
+        is not clearly smaller in absolute value, ln p + λ has no limit, and that of p e^λ is 0 or ∞.
         """
         if np.isfinite(self.support[1]):
             return 0.0
