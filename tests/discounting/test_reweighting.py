@@ -190,7 +190,7 @@ def test_invalid_input_is_rejected_with_a_message(make: Callable[[], object], wo
         make()
 
 
-def test_one_head_that_made_a_solver_fail_is_refused_with_its_error() -> None:
+def test_one_head_that_made_a_solver_fail_is_rejected_with_the_largest_error() -> None:
     with pytest.raises(InputError, match=r"largest error over t = 0..100 is 0\.0981"):
         reweight(Horizons(np.array([0.99]), np.ones(1)), discount.hyperbolic(0.01), t_max=100)
     gammas = 1 - 1 / np.geomspace(1, 1000, 50)

@@ -56,7 +56,7 @@ def test_the_bootstrap_of_two_seeds_by_hand(rng: np.random.Generator) -> None:
     assert statistics.interval(twice).tolist() == [0.0, 1.0]
 
 
-def test_resamples_of_one_fewer_have_the_variance_of_the_mean(rng: np.random.Generator) -> None:
+def test_resamples_of_one_seed_fewer_have_the_variance_of_the_mean(rng: np.random.Generator) -> None:
     scores = np.array([1.0, 4.0, 7.0])  # their variance is 9, and that of their mean is 3
     assert np.var(mean(statistics.resampled([scores], rng, 200_000))) == pytest.approx(3.0, rel=0.02)
     assert np.var(mean(statistics.resampled([scores], rng, 200_000, fewer=0))) == pytest.approx(2.0, rel=0.02)

@@ -1,4 +1,4 @@
-"""Loggers receive the metrics of every iteration, also after a run is resumed."""
+"""Loggers receive the metrics of every iteration, even after a run is resumed."""
 
 import csv
 import time

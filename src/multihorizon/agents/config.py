@@ -190,7 +190,7 @@ def _check_types(config: AgentConfig) -> None:
     """Raises an InputError for a value of the wrong type."""
     given = config.horizons
     if not isinstance(given, Horizons):
-        how = "horizons must be Horizons, as mh.minimax_grid(discount, heads=4) returns"
+        how = "horizons must be Horizons, such as mh.minimax_grid(discount, heads=4)"
         what = f"the {type(given).__name__} {given}" if isinstance(given, Discount | Prior) else repr(given)
         raise InputError(f"{how}, got {what}")
     if not isinstance(config.optimiser, Adam | RmsProp):

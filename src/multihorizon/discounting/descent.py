@@ -1,4 +1,4 @@
-"""Improves discount factors for one or several discounts, whose weights are always the best for these factors.
+"""Improves the discount factors for one or several discounts. Each discount always has the best weights for them.
 
 The largest error over all discounts is a function of the rates λᵢ alone, since the best weights follow from them by a
 linear program. Near a set of rates the error is almost linear in small changes of ln λ and of the weights, so another
@@ -242,7 +242,8 @@ def _solved(
         block[np.arange(len(d))[:, None], place[d][:, None] * count + np.arange(count)] = -sign * terms[t] * unit
         block[:, size:-1] = -sign * slopes[t] * heads.weights[d]
         block[:, -1] = -scale
-        # Where the second bound on |missed| is not the smaller one now, it is not at any smaller error.
+        # The second bound on |missed| is used only where it is the smaller one now. Elsewhere it remains the larger one
+        # as the error falls.
         is_steep = problem.top + error / problem.steepness < problem.floors[d] + error
         steep = block[is_steep]
         steep[:, -1] /= problem.steepness

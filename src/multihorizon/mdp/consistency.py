@@ -241,8 +241,8 @@ def _fixed_point(heads: WeightedHeads) -> Equilibrium:
         tried = f"{2 * BEST_RESPONSES} best responses from each of {len(starts)} starts found none"
     if not stable:
         raise InputError(
-            f"no equilibrium in pure policies that do not depend on time: {tried}; give steps, the length of an "
-            "episode: then one always exists"
+            f"no equilibrium in pure policies that do not depend on time: {tried}; give steps (the length of an "
+            "episode), with which one always exists"
         )
     found: list[Behaviour] = []
     for policy in stable:

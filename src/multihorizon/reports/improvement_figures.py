@@ -15,7 +15,7 @@ MAX_NUMBERED_BARS = 20  # with more bars there is no room for numbers
 TITLE_CHARACTERS_PER_INCH, TICK_CHARACTERS_PER_INCH = 10, 14
 TICK_GAP = 2  # characters between tick labels
 AXIS_WIDTH = 0.85  # inches of a panel beside its bars
-MAX_LEVEL_WIDTH = 6.5  # inches of a panel; where more are needed, tick labels are upright
+MAX_LEVEL_WIDTH = 6.5  # inches of a panel; if horizontal tick labels need more, they are vertical
 
 
 @styled_plain
