@@ -43,6 +43,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "environments-16": {"train": {"num_envs": 16}},
     "environments-160": {"train": {"num_envs": 160}},
     "acting-800": {"acting": (800, 0)},
+    "acting-2000": {"acting": (2_000, 0)},
     "acting-8000": {"acting": (8_000, 0)},
     "acting-8000-late": {"acting": (8_000, 1_000_000)},
     "one-group": {"collector": {"groups": lambda environments: 1}},
