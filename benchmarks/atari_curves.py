@@ -2,7 +2,7 @@
 
     python benchmarks/atari_curves.py results/atari
 
-Reads all runs in the given folder, and `results/atari/dopamine-rainbow.csv`. Writes `curves.png` to that folder.
+Reads `results/atari/dopamine-rainbow.csv` and all runs in the given folder. Writes `curves.png` to the given folder.
 """
 
 import argparse

@@ -51,7 +51,7 @@ def show(name: str, one: PlannedRun, said: str) -> None:
 
 
 def train(name: str, one: PlannedRun, keep: bool) -> bool:
-    """Trains one run, evaluates it if it is to be evaluated under hazard, and returns whether it succeeded."""
+    """Trains one run and returns whether it succeeded. A run of `hazard-minatar` is also evaluated under hazard."""
     begun = last = time.monotonic()
 
     def tell(status: Status) -> None:
@@ -88,7 +88,7 @@ def main() -> None:
         nargs="+",
         default=[],
         metavar="WORD",
-        help="only runs whose experiment, game or agent has these words",
+        help="only runs for which every WORD occurs in the name of the experiment, game or agent",
     )
     parser.add_argument("--list", action="store_true", help="print the runs and their estimated minutes, and stop")
     parser.add_argument("--keep", action="store_true", help="keep weights, events and checkpoints")
@@ -116,7 +116,7 @@ def main() -> None:
             continue
         needed = seconds(one, "gpu")
         if time.monotonic() + needed > until:
-            show(name, one, f"skipped: it takes about {needed / 60:.0f} minutes, and less is left")
+            show(name, one, f"skipped: it takes about {needed / 60:.0f} minutes, which is more than the time left")
             continue
         try:
             train(name, one, options.keep)

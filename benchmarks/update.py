@@ -118,7 +118,7 @@ class Subject:
         return sum(array.nbytes for array in jax.live_arrays())
 
     def bytes_at_most(self) -> int:
-        """Returns the bytes of the state, and of XLA's temporary buffers for the program."""
+        """Returns the bytes of the state plus those of XLA's temporary buffers for the program."""
         return self.bytes_held() + int(self.program().memory_analysis().temp_size_in_bytes)
 
 

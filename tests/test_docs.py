@@ -102,7 +102,7 @@ def test_result_pages_have_one_form() -> None:
         assert f"({page.parent.name}/README.md)" in index
 
 
-def test_enough_is_found_to_check() -> None:
+def test_the_patterns_find_enough_blocks_and_commands() -> None:
     assert len(SNIPPETS) >= 10
     assert len(INCLUDES) >= 8
     assert len(COMMANDS) >= 30

@@ -69,9 +69,9 @@ LONGEST_NAME = 200  # characters
 
 
 def short_text(name: str, value: str, most: int = LONGEST_NAME) -> str:
-    """Returns `value` if it is a text of at most `most` characters."""
+    """Returns `value` if it is a string of at most `most` characters."""
     if not isinstance(value, str):
-        raise InputError(f"{name} must be a text, got {shown(value)}")
+        raise InputError(f"{name} must be a string, got {shown(value)}")
     if len(value) > most:
         raise InputError(f"{name} must have at most {most:,} characters, got {len(value):,}")
     return value
@@ -138,7 +138,7 @@ def _is_number(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """Formats a value for an error message: numbers as numbers, anything else as its repr, in 80 characters."""
+    """Formats a value for an error message: a number as a number, anything else as its repr, cut to 80 characters."""
     if not _is_number(value):
         text = (
             repr(value) if not isinstance(value, int) or isinstance(value, bool) else "a number too large for a float"

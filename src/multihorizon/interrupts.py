@@ -19,8 +19,8 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 class Interrupted(KeyboardInterrupt):
     """Raised by the first signal, wherever the program is.
 
-    Python exits by SIGINT, whatever the program's own exit status, if a KeyboardInterrupt passes through `exec`, which
-    dataclasses use. It does not do so for a subclass.
+    If a plain KeyboardInterrupt passes through `exec`, which dataclasses use, Python later ignores the program's exit
+    status and kills its own process with SIGINT. It does not do so for a subclass of KeyboardInterrupt.
     """
 
     def __init__(self, number: int) -> None:

@@ -34,7 +34,7 @@ def _left_to_container() -> float:
 
 
 def bytes_of(tree: Any) -> int:
-    """Returns the size of the arrays of a tree, or of arrays of such shapes and types."""
+    """Returns the bytes that the arrays of a tree take. The leaves may also be `jax.ShapeDtypeStruct`."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree) if hasattr(leaf, "shape"))
 
 

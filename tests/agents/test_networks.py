@@ -116,7 +116,7 @@ def test_invalid_input_is_rejected_with_a_message() -> None:
 
 
 def test_dqn_weights_start_within_xavier_bounds() -> None:
-    """Matches Slim's default initialiser, layer by layer. In Slim, each head is a separate layer."""
+    """Matches TF-Slim's default initialiser, layer by layer. In TF-Slim, each head is a separate layer."""
     network = make_network(jax.random.key(0), NATURE, (84, 84, 4), (10, 18), initial=Initial.XAVIER)
     first, second, third = network.torso.layers
     for weight, fans in (

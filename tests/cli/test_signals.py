@@ -92,7 +92,7 @@ sys.exit(status)
 
 
 def test_exit_status_after_a_signal_in_generated_code() -> None:
-    """Dataclasses run generated code. After a plain KeyboardInterrupt there, Python ends itself by SIGINT."""
+    """Dataclasses run generated code. After a plain KeyboardInterrupt there, Python kills its process with SIGINT."""
     assert subprocess.run([sys.executable, "-c", IN_EXEC], check=False).returncode == 143
 
 
@@ -120,7 +120,7 @@ class LeftAtOnceError(BaseException):
 
 
 def interrupted_main(words: list[str], wanted: int, number: int) -> tuple[int | None, bool]:
-    """Runs a command line, and sends a signal at one of its instructions. Only some files count.
+    """Runs a command line, and sends a signal at trace event number `wanted`, counted in three files only.
 
     Returns:
         The exit status, None if the program left at once, and whether the signal was sent.
@@ -193,7 +193,7 @@ def test_closed_and_full_streams_do_not_stop_a_command(streams: str, tmp_path: P
     assert (tmp_path / "out/discount.json").exists()
 
 
-def test_no_message_is_written_into_a_file_that_has_the_number_of_a_closed_stream(tmp_path: Path) -> None:
+def test_no_message_is_written_to_a_file_that_reuses_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
     code = "from multihorizon import __main__ as m, interrupts; m._open_standard_streams();"
     code += f"file = open({str(tmp_path / 'data')!r}, 'w'); interrupts.leave_at_once(2)"
     subprocess.run(["sh", "-c", f'{sys.executable} -c "{code}" <&- >&- 2>&-'], check=False)

@@ -101,7 +101,7 @@ def test_least_squares_weights_are_optimal_by_a_bound(seed: int) -> None:
         square, slope = missed @ missed / 2, terms.T @ missed
         if method is FitMethod.LEAST_SQUARES:
             assert np.all(weights >= 0)
-            total = 1 + math.sqrt(2 * square)  # Σ w*, since the first residual of w* is at most this root
+            total = 1 + math.sqrt(2 * square)  # Σ w* is at most this: the first residual of w* is at most the root
             gap = slope @ weights + total * max(0.0, -slope.min())
         else:
             assert np.abs(weights).sum() <= MOST * (1 + 1e-9)

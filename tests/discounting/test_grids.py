@@ -123,8 +123,8 @@ def test_a_grid_that_would_be_one_exponential_is_refused(prior: hazard.Prior, ga
 
 
 @pytest.mark.parametrize(("k", "heads", "gamma_max"), [(0.01, 10, 0.99), (0.05, 100, 0.99), (0.05, 100, 0.9)])
-def test_every_grid_just_above_the_limit_is_no_single_exponential(k: float, heads: int, gamma_max: float) -> None:
-    """The paper's settings are accepted. At the limit, all heads but the last together have nearly 5% of the weight."""
+def test_a_grid_just_above_the_limit_is_not_a_single_exponential(k: float, heads: int, gamma_max: float) -> None:
+    """The paper's settings are accepted. At the limit, all heads except the last have a total weight of nearly 5%."""
     assert paper_grid(hazard.Exponential(k), heads, gamma_max=gamma_max).weights[:-1].sum() > 0.1
     limit = math.log(gamma_max) / math.log(0.05)  # γ_max^{1/k} = 0.05
     others = paper_grid(hazard.Exponential(limit * 1.001), heads, gamma_max=gamma_max).weights[:-1].sum()

@@ -65,7 +65,7 @@ def test_gymnasium_timing_is_read_from_info_even_at_the_last_step() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{"timing": None}, {}])
-def test_no_declaration_is_the_same_as_none(metadata: Any) -> None:
+def test_a_declaration_of_none_is_the_same_as_no_declaration(metadata: Any) -> None:
     def make() -> Timed:
         made = Timed([{}])
         made.metadata = metadata

@@ -1,4 +1,4 @@
-"""Simulates a Ray cluster: a head node without CPU cores, and nodes that commands on stdin add and remove."""
+"""Simulates a Ray cluster. Its head node has no CPU cores. Commands on stdin add and remove other nodes."""
 
 import os
 import sys

@@ -152,7 +152,7 @@ def test_first_plan_is_the_best_time_dependent_plan(seed: int) -> None:
 @settings(max_examples=10)
 @given(st.integers(0, 10_000), st.booleans(), st.sampled_from([1, 100, 10_000_000]))
 def test_naive_agents_take_the_first_action_of_each_plan(seed: int, signed: bool, chunk: int) -> None:
-    """Plans are longer than the time after which only the head with the largest γ matters."""
+    """Plans may be shorter or longer than the time after which only the head with the largest γ matters."""
     mdp, horizons = random_mdp(seed, states=3)
     if signed:
         horizons = Horizons(horizons.gammas, horizons.weights * np.random.default_rng(seed).choice([-1, 1], size=3))
@@ -195,7 +195,7 @@ def test_values_match_their_policies_and_none_beats_the_first_plan(seed: int) ->
 @settings(max_examples=15)
 @given(st.integers(0, 10_000))
 def test_behaviour_with_durations_and_survivals_has_its_exact_values(seed: int) -> None:
-    """The values are those of `action_values`, which goes through the times of rewards and does not use heads."""
+    """The values are those of `action_values`, which sums over the times of rewards and uses no heads."""
     mdp, horizons = random_mdp(seed)
     rng = np.random.default_rng(seed)
     durations, survivals = rng.choice([0.5, 1, 3.25], size=(3, 2)), rng.uniform(0.6, 1, size=(3, 2))

@@ -232,7 +232,7 @@ def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
 @pytest.mark.parametrize("kept", [np.asarray, np.float64, sparse.csr_array], ids=["float32", "converted", "sparse"])
 @pytest.mark.parametrize("seed", range(20))
 def test_float32_probabilities_add_up_to_one_within_their_rounding(kept: Any, seed: int) -> None:
-    """Without an end, the chain of a policy is endless, whether float32 sums are a little above or below 1."""
+    """If no transition ends the episode, float32 sums slightly below or above 1 do not change this."""
     rng = np.random.default_rng(seed)
     drawn = rng.exponential(size=(30, 40, 30)).astype(np.float32)
     transitions = drawn / drawn.sum(axis=2, keepdims=True)

@@ -55,7 +55,7 @@ def test_compared_agents_share_a_colour_when_there_are_many() -> None:
 
 @pytest.mark.parametrize("count", [1, 4, 6, 20])
 def test_lines_that_coincide_are_visible(count: int) -> None:
-    """Up to six agents have both a colour and dashes of their own; more have a combination of their own."""
+    """No two of the first six agents share a colour or a dash pattern. No two of all agents share both."""
     styles = list(choose_line_styles([f"agent {i}" for i in range(count)], []).values())
     assert len({(style.colour, style.dash) for style in styles}) == count
     assert len({style.colour for style in styles[:6]}) == min(count, 6)

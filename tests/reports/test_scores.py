@@ -120,7 +120,7 @@ def test_agent_may_have_the_name_of_a_baseline(tmp_path: Path) -> None:
     assert scores.by_seed[BEST]["paper's Rainbow", "atari/Pong"].tolist() == [2.0]
 
 
-def test_single_seeds_are_those_of_all_runs_together(tmp_path: Path) -> None:
+def test_note_on_single_seeds_counts_the_seeds_of_all_runs(tmp_path: Path) -> None:
     """Two runs hold the two seeds of rainbow in foraging; dqn has one seed in one environment and two in another."""
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0]])
     write_run(tmp_path / "b", "rainbow", "foraging", [[2.0]], seed=1)

@@ -64,7 +64,7 @@ NAMES = [
 
 
 def try_name(finished: Path, place: Path, rng: random.Random) -> tuple[str, str | None]:
-    """Reports on a run whose agent, environment and folder have hostile names. Returns the names and any problem."""
+    """Runs `report`, `evaluate` and `train` on a run with hostile names. Returns the names and any problem."""
     agent, environment, label = (rng.choice(NAMES) for _ in range(3))
     folder = place / "named" / _as_folder(rng.choice(NAMES))
     shutil.rmtree(place / "named", ignore_errors=True)

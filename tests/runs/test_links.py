@@ -95,7 +95,7 @@ def test_linked_checkpoints_are_not_removed_or_added_to(
     assert len(list(outside.iterdir())) == 3
 
 
-def test_lock_under_a_second_name_is_rejected_unless_it_is_empty(
+def test_lock_that_is_a_hard_link_is_rejected_unless_it_is_empty(
     tmp_path: Path, outside: Path, configuration: Configuration
 ) -> None:
     (tmp_path / "run").mkdir()
@@ -118,7 +118,7 @@ def test_report_is_not_written_through_a_link(
     assert [path.name for path in outside.iterdir()] == ["precious.txt"]
 
 
-def test_runs_of_a_sweep_are_not_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_linked_run_of_a_sweep_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "elsewhere").mkdir()
     experiment = catalogue.experiment("hazard")
     write_json(tmp_path / "sweep/experiment.json", experiment.description())

@@ -24,7 +24,7 @@ def test_one_hot_observations_may_have_any_type(given: Any, dtype: str) -> None:
         (3, "float32", r"got \[\]; give the states of a Discrete space as one-hot vectors, np.eye\(4\)\[obs\]"),
         (np.array([0, 3]), "float32", r"got \[2\]; give the states of a Discrete space as one-hot"),
         (np.zeros(3), "float32", r"must have shape \[4\], or \[B, 4\] for a batch, got \[3\]$"),
-        (np.full(4, 0.3), "bool", "have the type bool and hold 0 and 1, but this one has other numbers, such as 0.3"),
+        (np.full(4, 0.3), "bool", "the type bool and hold 0 and 1, but .* has numbers that do not fit, such as 0.3"),
         (np.full(4, 0.3), "uint8", "have the type uint8 and hold whole numbers, .* such as 0.3"),
         (np.array([0, 1, 0, 256]), "uint8", "such as 256"),
         (np.full(4, np.nan), "uint8", "must be finite"),

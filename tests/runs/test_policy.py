@@ -1,4 +1,4 @@
-"""Policies whose discount is changed after training."""
+"""Tests policies: changes of the discount, saving and loading, and invalid or untrusted input."""
 
 import dataclasses
 import os

@@ -24,8 +24,8 @@ ACTIONS = 3
 class Scripted:
     """Environments whose frames are [environment's seed mod 251, episode mod 251, time, 1].
 
-    Episodes last 3 to 12 steps. Even ones terminate and odd ones are truncated. The seed determines lengths and
-    rewards; action a adds a to the reward.
+    Episodes last 3 to 12 steps. Episodes 0, 2, 4, ... terminate; the others are truncated. The seed determines lengths
+    and rewards; action a adds a to the reward.
     """
 
     frame_shape, frame_dtype, stack, actions = (4,), "uint8", 2, ACTIONS

@@ -72,7 +72,7 @@ def test_the_program_of_environments_on_the_device_moves_nothing() -> None:
 
 
 def test_a_moved_argument_is_found() -> None:
-    """A copy of the weights to the target, in a program that also returns the moments of an optimiser."""
+    """Results are in the order of their names. The target takes the memory of an array that comes after it."""
 
     def copy_target(state: dict[str, Any]) -> dict[str, Any]:
         return state | {"target": jnp.copy(state["parameters"])}

@@ -123,7 +123,7 @@ def test_a_huber_loss_is_compared_with_the_largest_return_that_rewards_allow() -
 
 
 def test_zero_rewards_and_an_undiscounted_head_raise_no_alarm() -> None:
-    """The loss of a network that was trained before is small, and may well grow threefold."""
+    """The loss of an already trained network is small at first, and may grow by far more than a factor of 3."""
     watch = guard("dqn")
     watch.check(state(200, 1e-4, reward=0.0, opening=1e-4))
     watch.check(state(400, 5e-3, reward=0.0, opening=1e-4))

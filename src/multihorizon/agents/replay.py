@@ -21,7 +21,8 @@ from multihorizon.kernels import fused_replay
 # How a row's step ended its episode, if at all. INTERRUPTED: the collector cut the episode off at the end of an
 # iteration. A FINAL row is not a step: it holds the last frame of an episode that was truncated or interrupted.
 CONTINUES, TERMINATED, TRUNCATED, FINAL, INTERRUPTED = range(5)
-# The largest age that is stored. A row's age is the number of frames before it in its episode. Every stack is shorter.
+# A row's age is the number of frames before it in its episode. Ages are capped at this value, which fits into uint8:
+# they only determine which frames of a stack belong to the episode, and a stack has far fewer frames.
 OLDEST = 255
 
 

@@ -49,10 +49,10 @@ def show(*items: Any) -> None:
 
 
 def while_training(say: Callable[..., None]) -> Callable[..., None]:
-    """Returns a function that prints, but whose errors do not end training before it is saved.
+    """Wraps `say`, so that its output errors do not end training before the training state is saved.
 
-    If the reader of the output has gone, as `head` does, training is asked to stop, as by a signal. Other errors, such
-    as a full disk, are ignored.
+    If the reader of the output closes the pipe, as `head` does, training stops as after a signal. Other output errors,
+    such as a full disk, are ignored.
     """
 
     def said(*given: Any) -> None:

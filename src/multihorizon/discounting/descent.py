@@ -1,9 +1,9 @@
-"""Improves the discount factors for one or several discounts. Each discount always has the best weights for them.
+"""Improves the discount factors for one or several discounts, which share the factors but have their own weights.
 
 The largest error over all discounts is a function of the rates λᵢ alone, since the best weights follow from them by a
 linear program. Near a set of rates the error is almost linear in small changes of ln λ and of the weights, so another
-linear program finds the best change within a trust region. Only a few steps t matter: those where an error peaks. The
-program starts with these, and adds the steps at which its solution turns out to miss a discount.
+linear program finds the best change within a trust region. Only a few steps t matter: those where an error peaks. Both
+programs start with these steps, and add steps at which the error of their solution turns out to be too large.
 """
 
 from typing import NamedTuple
@@ -70,7 +70,10 @@ class Problem(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """The heads at the end of a descent, their error, and how much a term e^{-λt} would reduce it (the dual y)."""
+    """The heads at the end of a descent, their error, and the dual solution y of the last linear program.
+
+    Giving discount d a new term w e^{-λt} of small weight w reduces the error by about w Σ_t y[d, t] e^{-λt}.
+    """
 
     heads: Heads
     error: float
@@ -97,7 +100,7 @@ def weighted(problem: Problem, log_rates: Float[np.ndarray, " H"]) -> Heads:
     """Returns heads at these rates with the best weights for each discount."""
     heads = Heads(log_rates, np.zeros((len(problem.target), len(log_rates))))
     none = np.zeros(problem.target.shape, bool)
-    for _ in range(2):  # in units of the error that is left, for a precise solution
+    for _ in range(2):  # the second solution is more precise: it is in units of the error that the first one leaves
         heads = _reweighted(problem, heads, np.ones(len(problem.target), bool), _Rows(none, none))
     return heads
 
@@ -109,7 +112,7 @@ def descend(problem: Problem, heads: Heads, steps: int, gain: float = SEARCH_GAI
         problem: The discounts and the bounds.
         heads: The start.
         steps: The largest number of linear programs, not counting those that add steps t.
-        gain: The relative improvement that counts as small. Several small improvements in turn end the descent.
+        gain: A relative improvement below this counts as small. Several small improvements in a row end the descent.
         goal: The error at which the descent ends.
     """
     radius, small = FIRST_RADIUS, 0
@@ -192,7 +195,7 @@ def _best_change(
     rows: _Rows,
     radius: float,
 ) -> tuple[_Change | None, _Rows]:
-    """Solves the linear program, adding the steps at which its solution misses a discount, until there are none."""
+    """Solves the linear program, and adds steps at which the solution's error is too large, until there are none."""
     error = errors.max()
     large = errors > 0.5 * error  # the others cannot become the largest by a small change
     terms = heads.terms(problem.t)
@@ -226,7 +229,7 @@ def _solved(
     """Minimises the largest linearised error at the given rows; None if the solver gives up.
 
     The variables are the changes of the weights of the discounts that have rows, those of ln λ, and the error.
-    Residuals are in units of the largest, and weights in its square root, as in `fitting`.
+    Residuals are in units of the largest residual, and weights in units of its square root, as in `fitting`.
     """
     terms, slopes = model
     discounts = np.flatnonzero(rows.above.any(axis=1) | rows.below.any(axis=1))
@@ -242,8 +245,8 @@ def _solved(
         block[np.arange(len(d))[:, None], place[d][:, None] * count + np.arange(count)] = -sign * terms[t] * unit
         block[:, size:-1] = -sign * slopes[t] * heads.weights[d]
         block[:, -1] = -scale
-        # The second bound on |missed| is used only where it is the smaller one now. Elsewhere it remains the larger one
-        # as the error falls.
+        # `Problem.allowed` is the smaller of two bounds. The second one is used only where it is the smaller one now.
+        # Elsewhere it remains the larger one as the error falls.
         is_steep = problem.top + error / problem.steepness < problem.floors[d] + error
         steep = block[is_steep]
         steep[:, -1] /= problem.steepness
@@ -308,7 +311,11 @@ def _best_weights(
     errors: Float[np.ndarray, " D"],
     rows: _Rows,
 ) -> tuple[Float[np.ndarray, "D H"], Float[np.ndarray, " D"]] | None:
-    """Solves one linear program with a block for each discount, in its own units. Returns weights and their errors."""
+    """Solves one linear program with a block for each discount; each block has units of its own.
+
+    Returns:
+        The weights and their errors.
+    """
     discounts, count = weights.shape
     units = np.sqrt(errors)
     (d_above, t_above), (d_below, t_below) = np.nonzero(rows.above), np.nonzero(rows.below)

@@ -1,9 +1,10 @@
 """Finds the best weights for given discount factors, and the smallest error that any discount factors can reach.
 
-The weights with the smallest largest error solve a linear program. The columns γ^t of many heads are nearly equal, and
-solvers then fail or lose precision. The program here therefore holds only a few columns at a time: `minimax_weights`
-adds those that the dual solution says would reduce the error, and repeats in units of the error that is left. The same
-dual solution gives a lower bound on the error of any number of heads.
+A linear program finds the weights that minimise the largest error. The columns γ^t of many heads are nearly equal, and
+solvers then fail or lose precision. The program here therefore holds only a few columns at a time. `minimax_weights`
+solves it and adds the columns that would reduce the error, according to the dual solution. It then solves the program
+again, with residuals in units of the remaining error. The same dual solution gives a lower bound on the error of any
+number of heads.
 """
 
 import math
@@ -17,7 +18,7 @@ from scipy.optimize import linprog
 from multihorizon.errors import InputError
 
 MOST_SIGNED = 10.0  # largest Σ|wᵢ|, in units of d(0), if weights may be negative
-MOST_RATE = 40.0  # e^{-40 t} is 0 in float precision from t = 1 on
+MOST_RATE = 40.0  # at t ≥ 1, e^{-40 t} is below the rounding error of d(0) = 1
 ALL_STEPS = 400  # up to this many, the linear program has a row for every step
 FITTED_TIMES = 250
 MOST_ADDED = 20  # steps that are added at once
@@ -29,7 +30,7 @@ HEAVY = 100.0  # weight, relative to the others, of a row that must nearly hold
 RIDGE = 1e-6  # changes the root mean square of the error by at most RIDGE · MOST_SIGNED
 SAME = 1e-12  # relative; a smaller improvement of a sum of squares is rounding
 BLOCK = 4096  # steps that are factorised at once
-CANDIDATES, BOUNDED = 300, 4000  # discount factors that represent any number of heads: in the fit, in the bound
+CANDIDATES, BOUNDED = 300, 4000  # numbers of γ's that stand in for all γ ≤ cap: in the fit, in the bound
 STEEPEST = 0.31  # largest |∂²e^{-λt} / ∂(ln λ)²|
 
 
@@ -59,7 +60,10 @@ class FitMethod(Enum):
 
 
 class MinimaxFit(NamedTuple):
-    """Weights, their largest error, and how much a column y · γ^t of another head would reduce it (the dual y)."""
+    """Weights, their largest error, and the dual y.
+
+    Σ y_t γ^t is the rate at which the weight of another head γ would reduce the error.
+    """
 
     weights: Float[np.ndarray, " H"]
     error: float
@@ -78,7 +82,7 @@ def best_weights(
     while True:
         fit = minimax_weights(np.power.outer(gammas[order], chosen).T, target[chosen], method.most)
         missed = target.copy()
-        for gamma, weight in zip(gammas[order], fit.weights, strict=True):  # one by one, for there may be many steps
+        for gamma, weight in zip(gammas[order], fit.weights, strict=True):  # one head at a time, which saves memory
             missed -= weight * np.power(gamma, every_step)
         added = peaks(np.abs(missed), MOST_ADDED)
         added = np.setdiff1d(added[np.abs(missed[added]) > fit.error * 1.001 + NEGLIGIBLE], chosen)
@@ -98,7 +102,7 @@ def minimax_weights(
     """Minimises the largest |terms · w - target| over w ≥ 0; or, given `most`, over w of either sign with Σ|w| ≤ most.
 
     Args:
-        terms: γᵢ^t for each step and head, γ increasing. Any order is correct, but takes longer.
+        terms: γᵢ^t for each step and head, γ increasing. Any other order gives the same result, but more slowly.
         target: The discount at these steps.
         most: The largest Σ|w|, if weights may be negative.
     """
@@ -192,7 +196,7 @@ def least_squares_weights(
     matrix, aim = np.concatenate([matrix, apart]), np.append(aim, np.zeros(len(gammas)))
     matrix = np.concatenate([matrix, -matrix], axis=1)
     weights = _nonnegative(matrix, aim)
-    if weights.sum() > most:  # then Σ|w| = most in the best fit; a heavy row makes it so
+    if weights.sum() > most:  # the best fit then has Σ|w| = most, which a heavy row enforces
         heavy = HEAVY * np.linalg.norm(matrix)
         weights = _nonnegative(np.vstack([matrix, np.full(matrix.shape[1], heavy)]), np.append(aim, heavy * most))
         weights *= min(1.0, most / weights.sum())
@@ -263,7 +267,7 @@ def least_error(target: Float[np.ndarray, " every_step"], cap: float) -> float:
     width = np.log(MOST_RATE) - low
     fit = minimax_weights(_decays(np.linspace(np.log(MOST_RATE), low, CANDIDATES), chosen), target[chosen])
     dual = fit.dual / max(np.abs(fit.dual).sum(), 1e-300)
-    # The largest Σ y_t γ^t: over a fine grid of ln λ, plus the most by which it can be larger between two of them.
+    # A bound on Σ y_t γ^t: its maximum over a fine grid of ln λ, plus the most that it can rise between grid points.
     step = width / (BOUNDED - 1)
     largest = (dual @ _decays(np.linspace(np.log(MOST_RATE), low, BOUNDED), chosen)).max() + STEEPEST * step**2 / 8
     # The weights of a best fit add up to at most d(0) plus its error.

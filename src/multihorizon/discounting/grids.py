@@ -11,8 +11,8 @@ from multihorizon.discounting.horizons import MOST_HEADS, Horizons, single
 from multihorizon.discounting.sources import as_prior
 from multihorizon.errors import InputError, at_least, inside, member
 
-# The minimum probability p of a γ below gamma_max. All heads but the last together have a smaller weight than p, so the
-# grid's discount differs from the one exponential of its last head by less than p.
+# The minimum of p, the probability of a γ below gamma_max. All heads except the last have a total weight below p. The
+# grid's discount therefore differs by less than p from a single exponential, that of the last head.
 LEAST_BELOW = 0.05
 
 
@@ -62,8 +62,9 @@ def paper_grid(
 
     Raises:
         InputError: If the source has no prior, the prior has point masses, or another argument lies outside its range.
-            Also if the probability of a γ above `gamma_max` is 0; or if that of a γ below it is less than 0.05, since
-            all heads but the last then have less than 5% of the weight. For the exponential prior it is γ_max^{1/k}.
+            Also if the probability of a γ above `gamma_max` is 0, or the probability of a γ below `gamma_max` is less
+            than 0.05. In the second case, all heads except the last would have less than 5% of the weight. For the
+            exponential prior, the second probability is γ_max^{1/k}.
     """
     prior = as_prior(source, "paper_grid")
     heads = at_least("heads", heads, 1, MOST_HEADS)

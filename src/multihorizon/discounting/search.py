@@ -1,12 +1,12 @@
-"""Searches for the discount factors that express one or several discounts best, with one head more at a time.
+"""Searches for the discount factors that express one or several discounts best, adding one head at a time.
 
 The best sum of H exponentials has no formula, and descents from arbitrary factors end in local optima. The best sum of
 H - 1 exponentials says where another head helps most, and a descent from there nearly always ends in the best sum of H.
 Two other starts cover the remaining cases: the H - 1 factors spread out to H, and evenly spaced factors.
 
 A bound on γ leaves each discount an error that even infinitely many heads cannot remove, its floor. The search reduces
-the largest error over all discounts. Near the largest floor, where little can be gained, it also reduces the errors of
-the other discounts beyond their floors.
+the largest error over all discounts. Once that error is near the largest floor, little can be gained, and the search
+also reduces the excess of each other discount's error over its own floor.
 """
 
 from collections.abc import Iterator
@@ -18,19 +18,19 @@ from multihorizon.discounting.descent import Descent, Heads, Problem, descend, p
 from multihorizon.discounting.fitting import fitted_steps, peaks
 
 GOOD_ENOUGH = 1e-5  # relative to d(0); learned values are less exact than that, and below it the search is slow
-NEAR_FLOOR = 0.01  # of the largest floor; the same for errors beyond the floors
-STEEPNESS = 20.0  # a gain in the largest error counts this many times as much as one in an error beyond its floor
+NEAR_FLOOR = 0.01  # relative to the largest floor; smaller excesses of errors over their floors are good enough too
+STEEPNESS = 20.0  # how many times as much a gain in the largest error counts as one in an error's excess over its floor
 FITTED_TIMES = 1000
 DESCENTS, FINE_DESCENTS = 25, 60
 FINE_GAIN = 1e-6  # relative
 MOST_REFINEMENTS = 20
-MISSED = 1e-4  # relative; a peak between the fitted steps that is higher by less does not count
+MISSED = 1e-4  # relative; a peak between the fitted steps counts only if it is higher by more than this
 PRICED = 240  # rates at which the value of another head is computed
-INSERTIONS = 2  # of these rates, as starts
+INSERTIONS = 2  # the number of these rates that are tried as starts
 FIRST_STARTS = 9
-FEW = 4  # up to this many heads, evenly spaced ones are a start
-FASTEST = 1.0  # hazard of the fastest of them
-FAILURES = 2  # heads in turn that do not help, after which the search ends
+FEW = 4  # up to this many heads, evenly spaced heads are tried as a start
+FASTEST = 1.0  # the largest hazard of evenly spaced heads
+FAILURES = 2  # the search ends after this many consecutive heads that do not help
 SMALLEST_GAIN = 1e-6  # relative; a smaller one is no help
 NO_WEIGHT = 1e-12  # relative to d(0)
 
@@ -62,7 +62,7 @@ def search(wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[
 def settled(
     best: Heads, wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[np.ndarray, " D"]
 ) -> Heads:
-    """Descends further with small gains, and adds steps at which an error peaks between the fitted ones."""
+    """Descends further, down to smaller gains, and adds steps at which an error peaks between the fitted ones."""
     every_step = np.arange(wanted.shape[1])
     chosen = fitted_steps(len(every_step) - 1, FITTED_TIMES)
     for _ in range(MOST_REFINEMENTS):

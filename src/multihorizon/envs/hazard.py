@@ -24,7 +24,7 @@ class HazardState(NamedTuple):
     """The state of the wrapped environment, and the hazard of the episode."""
 
     inner: Any
-    survive: Float[Array, ""]  # e^{-λ}, the probability of surviving a step
+    survive: Float[Array, ""]  # e^{-λ}, the probability of surviving a unit of time
     died: Bool[Array, ""]  # whether hazard ended the episode
 
 

@@ -80,7 +80,9 @@ class Shortcut:
         return np.flatnonzero(np.array(list("".join(self.rows))) == "S")
 
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
-        """Returns the map as an MDP. States are cells, row by row. A move into a wall has no effect.
+        """Returns the map as an MDP. States are cells, row by row.
+
+        A move into a wall leaves the agent in its cell and counts as a step onto that cell, which may be dangerous.
 
         Args:
             hazard: A prior over the hazard of each step; none by default.

@@ -57,7 +57,10 @@ def q_learning(
 def _episodes(
     mdp: HazardousMDP, start: int, episodes: int, rng: np.random.Generator
 ) -> Iterator[list[tuple[int, int, int]]]:
-    """Yields (state, action, next state or -1) of each episode. The policy is fixed, so all episodes run together."""
+    """Yields each episode as a list of (state, action, next state); the next state is -1 after the last step.
+
+    The policy is fixed, so all episodes run together.
+    """
     states = np.full(episodes, start)
     walked = []
     while np.any(states >= 0):

@@ -16,7 +16,7 @@ from multihorizon.mdp.values import optimal_control
 # this value: γ^t e^{-λt}, or the sum of |wᵢ| γᵢ^t over the other heads divided by w γ^t.
 NEGLIGIBLE = 1e-14
 MOST_STEPS = 100_000
-MOST_PLANNED = 200_000_000  # pairs of a plan and a time in the plans of a naive agent
+MOST_PLANNED = 200_000_000  # a naive agent's number of plans, times the number of steps for which each plan changes
 CHUNK = 4_000_000  # values of plans that are in memory at once
 BETTER = 1e-10  # an action is preferred if it is better by this share of the largest value
 
@@ -63,7 +63,7 @@ class WeightedHeads:
         self.scales = [self.mdp.discounted(float(rate)) for rate in self.rates]
 
     def lookahead(self, values: Float[np.ndarray, "H S"]) -> Float[np.ndarray, "H S A"]:
-        """Returns R + γ^{dt} P V for each head."""
+        """Returns R + (γ e^{-λ})^{dt} e^{-λ(s,a)} P V for each head, where λ is the hazard of the MDP."""
         shape = self.mdp.rewards.shape
         return np.stack([self.mdp.rewards + (p @ v).reshape(shape) for p, v in zip(self.scales, values, strict=True)])
 

@@ -164,7 +164,7 @@ def aggregate(scores: Scores, rng: np.random.Generator, full_length: bool = Fals
     Args:
         scores: Scores of all agents.
         rng: The random generator for the bootstrap.
-        full_length: Whether the runs are as long as the paper's, so that its scores may be aggregated with theirs.
+        full_length: Whether the runs are as long as the paper's. Only then are the paper's scores aggregated too.
     """
     agents = scores.find_comparable(full_length)
     human = [environment for environment in scores.environments if has_human_score(environment)]

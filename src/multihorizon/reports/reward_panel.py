@@ -27,7 +27,10 @@ class RewardPanel:
     rows_per_reward: float
 
     def drawn(self, step: int) -> UInt8[np.ndarray, "h w 3"]:
-        """Returns the panel at a step: a bar for each bin, and a line that spans the largest bar's possible times."""
+        """Returns the panel at a step, with a bar for each bin.
+
+        A line spans the times at which the reward of the largest bar may come.
+        """
         pixels = self.empty.copy()
         rewards = self.timeline.rewards[step]
         for low, high, reward in zip(self.columns[:-1], self.columns[1:], rewards, strict=True):

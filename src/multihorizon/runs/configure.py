@@ -44,7 +44,8 @@ def configured(
             f"steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}; "
             "set warm_up_steps for a shorter warm-up"
         )
-    if training_steps is None:  # at most the default; a whole number of equal iterations ends at `steps` or just after
+    if training_steps is None:
+        # Iterations are equal, no longer than the default, and the last one ends at `steps` or just after.
         a_time = -(-steps // -(-steps // default.training_steps))
     else:
         a_time = at_least("training_steps", training_steps, 1)

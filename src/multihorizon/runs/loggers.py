@@ -24,7 +24,7 @@ class Logger(Protocol):
     """
 
     def begin(self, folder: Path, settings: Mapping[str, Any], step: int) -> None:
-        """Starts or resumes a run.
+        """Prepares the logger when the training of a run starts or resumes.
 
         Args:
             folder: The run's folder.

@@ -8,7 +8,7 @@ from multihorizon.errors import InputError, shown
 
 
 def as_batch(obs: ArrayLike, shape: tuple[int, ...], dtype: str) -> tuple[Shaped[np.ndarray, "B ..."], bool]:
-    """Returns a batch of observations with a shape and a type, and whether `obs` was a single observation."""
+    """Returns `obs` as a batch of observations of this shape and type, and whether it was a single observation."""
     try:
         array = np.asarray(obs)
     except ValueError:  # a ragged list
@@ -30,7 +30,7 @@ def as_batch(obs: ArrayLike, shape: tuple[int, ...], dtype: str) -> tuple[Shaped
     if cast.dtype.kind in "biu" and cast.dtype != array.dtype and not np.array_equal(cast, array):
         allowed = "0 and 1" if cast.dtype.kind == "b" else "whole numbers"
         raise InputError(
-            f"observations here have the type {cast.dtype} and hold {allowed}, but this one has other numbers, such as "
-            f"{array[cast != array].flat[0]:g}"
+            f"observations here have the type {cast.dtype} and hold {allowed}, but this one has numbers that do not "
+            f"fit, such as {array[cast != array].flat[0]:g}"
         )
     return cast[None] if is_single else cast, is_single

@@ -73,7 +73,7 @@ def record(
 
     An interrupt stops training after the current step of the environments on the host, or after the current program on
     the device. It then writes a checkpoint of the last complete iteration. It does not write a checkpoint without the
-    replay buffer if another checkpoint is on disk already.
+    replay buffer if another checkpoint is on disk already, unless all iterations are complete.
 
     Args:
         trainer: The trainer.

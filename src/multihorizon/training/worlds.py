@@ -31,8 +31,9 @@ OWN = "own/"  # prefix of the names of user-defined environments
 class World:
     """An environment, how it is made, and its defaults.
 
-    `settings` replace values of a preset, which are meant for Atari. `v_max` sets the support [-v_max, v_max], which
-    should contain the environment's returns. An environment is made either on the device or on the host.
+    The values of a preset are meant for Atari, and `settings` replace some of them. `v_max` sets the support
+    [-v_max, v_max], which should contain the environment's returns. An environment is made either on the device or on
+    the host.
     """
 
     name: str
@@ -63,7 +64,11 @@ class World:
         return self if self.judged_in is None else replace(self, on_device=self.judged_in, judged_in=None)
 
     def make_for_evaluation(self, hazard: Prior | None = None) -> Environment:
-        """Makes an environment on the device to evaluate in: under `hazard` if given, otherwise as the name says."""
+        """Makes an environment on the device to evaluate in.
+
+        It is the training environment under `hazard` if that is given, and otherwise the world's own evaluation
+        environment.
+        """
         assert self.on_device is not None
         if hazard is not None:
             return Hazard(self.on_device(), hazard)
@@ -268,7 +273,7 @@ def _by_name(name: str) -> World:
     if name in atari.GAMES:
         raise InputError(f"unknown environment '{name}' (did you mean 'atari/{name}'?)")
     if name.startswith(OWN):
-        raise InputError(f"the environment {which} is your own, which is not stored with a run: pass it with env=")
+        raise InputError(f"the environment {which} is your own, so it is not stored with a run: pass it with env=")
     if name in ON_DEVICE:
         return ON_DEVICE[name]
     if family not in ("pathworld", "foraging", "shortcut", "dilemma", "minatar"):

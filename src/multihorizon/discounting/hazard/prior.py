@@ -180,7 +180,7 @@ class Prior(ABC):
         """Returns the limit of p(λ) e^λ as λ grows. Priors with a known limit override this estimate.
 
         The estimate compares the change of ln p + λ from λ = 175 to 350 with the change from 350 to 700. If the second
-        is not clearly smaller in absolute value, ln p + λ has no limit, and that of p e^λ is 0 or ∞.
+        is not clearly smaller in absolute value, ln p + λ has no finite limit, so the limit of p e^λ is 0 or ∞.
         """
         if np.isfinite(self.support[1]):
             return 0.0
