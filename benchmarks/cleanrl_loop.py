@@ -6,9 +6,9 @@
     ../peer/bin/python benchmarks/cleanrl_loop.py ../cleanrl --out results/speed/cleanrl.json
 
 CleanRL's script runs unchanged and with its own settings, except for the length, the warm-up and the replay capacity.
-Shims restore names that Gymnasium has changed and conversions that NumPy 2.4 no longer allows. The measured time runs
-from one of the first optimiser steps to the last. It includes the environment, the replay buffer and one update for
-every four agent steps. Without OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU, set
+Shims restore names that Gymnasium has changed and conversions that NumPy 2.4 no longer allows. The first updates are
+not timed; the measured time then runs to the last update. It includes the environment, the replay buffer and one update
+for every four agent steps. Without OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU, set
 OMP_NUM_THREADS=1, because PyTorch's threads wait for each other.
 """
 
@@ -114,7 +114,7 @@ def main() -> None:
         "--buffer-size",
         type=int,
         default=100_000,
-        help="replay capacity (CleanRL's default: 1,000,000)",
+        help="replay capacity (default: 100,000; CleanRL's own: 1,000,000)",
     )
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--out", type=Path, required=True)

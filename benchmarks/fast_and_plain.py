@@ -3,9 +3,9 @@
     python benchmarks/fast_and_plain.py --out results/speed/fast_and_plain.json
 
 The first part computes losses, gradients and priorities on random batches, with kernels and with XLA's convolutions,
-each in float32 and in bfloat16, and compares them with exact float32. Rounding alone does not explain the errors of the
-gradients: if the inputs of the ReLUs have errors of ε times their spread, about a fraction ε of the ReLUs switch on or
-off, and the relative error of the gradient is about √ε.
+each in float32 and in bfloat16, and compares them with exact float32. The errors of the gradients are larger than the
+rounding errors: if the inputs of the ReLUs have errors of ε times their spread, about a fraction ε of the ReLUs switch
+on or off. The relative error of the gradient is then about √ε.
 
 The second part makes many updates of each version on the same batches and measures the distance between their final
 weights. For comparison, it measures the distance between two seeds, and between the plain version and itself with

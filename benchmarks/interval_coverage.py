@@ -7,8 +7,8 @@ spaced from 0 to 3, and the noise is normal or exponential with standard deviati
 are spread as widely as those of Atari games, and the noise is normal with a standard deviation of 3% of the mean. The
 true IQM trims the same share of runs at each end as the estimate does.
 
-The second table is for our interval of the probability of improvement in one game with normal noise. There is no
-interval if all seeds of one agent win, so the coverage is that of the intervals that are shown.
+The second table is for our interval of the probability of improvement in one game with normal noise. If every seed
+of one agent beats every seed of the other, there is no interval. The coverage counts only the trials that have one.
 """
 
 import numpy as np

@@ -84,9 +84,8 @@ def compared(runs: list[Run]) -> list[dict[str, Any]]:
                 "groups": run.groups,
                 "frames_per_second": _mean(measured),
                 "to_the_first": _mean(measured / first),
-                "cores_of_emulators": emulators
-                if emulators
-                else None,  # otherwise emulators cannot be distinguished from other threads
+                # It is 0 if emulator threads have no scheduling policy of their own, by which they are recognised.
+                "cores_of_emulators": emulators if emulators else None,
                 "cores_of_all_else": others if emulators else None,
                 "every_round": measured.tolist(),
             }

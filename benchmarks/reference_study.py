@@ -1,4 +1,4 @@
-"""Trains Rainbow in Seaquest with one change at a time, to find what separates it from Dopamine. Needs a GPU.
+"""Trains Rainbow in Seaquest with one change at a time, to find why its returns differ from Dopamine's. Needs a GPU.
 
     python benchmarks/reference_study.py --only float32 acting-8000 --out results/reference
 
@@ -33,8 +33,8 @@ from multihorizon.runs.metrics import read_metrics
 from multihorizon.training import compiling
 from multihorizon.training.host_collector import Group, HostCollector
 
-# Each variant changes the plain command: `settings` of the agent, arguments of `train`, arguments of HostCollector, the
-# steps for which acting weights are held (from a step on), or how the device computes.
+# What a variant changes: `settings` of the agent, arguments of `train`, arguments of HostCollector (`collector`), the
+# network weights for acting (`acting`, arguments of `acting_period`), or how the device computes (`kernels`, `exact`).
 VARIANTS: dict[str, dict[str, Any]] = {
     "float32": {"settings": {"compute_dtype": "float32"}},
     "bfloat16": {"settings": {"compute_dtype": "bfloat16"}},
@@ -93,7 +93,7 @@ def exact_products() -> Iterator[None]:
 
 @contextmanager
 def acting_period(steps: int, begins: int) -> Iterator[None]:
-    """From step `begins` on, agents act with weights that are copied only every `steps` steps, like the target's."""
+    """From step `begins` on, agents act with network weights that are copied every `steps` steps, like the target's."""
     held: dict[str, Any] = {"until": -1, "weights": None}
     store = HostCollector._store
 

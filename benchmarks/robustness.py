@@ -6,7 +6,8 @@ A short run is killed (at random times and before file operations) or receives o
 resumed and compared with an undisturbed run. The files of a run are damaged, and the run is resumed, evaluated or
 reported on. Command lines are generated at random from the parser. Agents, environments and folders get hostile names.
 A sweep on Ray loses workers and nodes. No case may end in a traceback, continue silently with different results, touch
-a file outside its folder, or run code. The cases are in tests/robustness; the test suite runs a few of them.
+a file outside its folder, or run code that a file or a name contains. The cases are in tests/robustness; the test suite
+runs a few of them.
 """
 
 import argparse

@@ -138,7 +138,7 @@ def release() -> None:
     torch._dynamo.reset()
     gc.collect()
     if torch.cuda.is_available():
-        torch._C._cuda_clearCublasWorkspaces()  # otherwise later measurements would count them
+        torch._C._cuda_clearCublasWorkspaces()  # otherwise later measurements would count this memory
         torch.cuda.empty_cache()
 
 

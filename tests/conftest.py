@@ -29,7 +29,7 @@ settings.load_profile("suite")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # results are the same, bit for bit, with or without a GPU
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # so results are the same on machines with and without a GPU
 
 # Many tests compile the same programs; a cache compiles each only once. Worker processes inherit its folder.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

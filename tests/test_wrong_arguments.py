@@ -1,4 +1,4 @@
-"""Wrong arguments of the mathematics give an InputError of one line; see wrong_arguments.py."""
+"""Calls the mathematical functions with invalid arguments: none may fail unclearly. See wrong_arguments.py."""
 
 import subprocess
 import sys

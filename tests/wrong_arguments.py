@@ -1,6 +1,6 @@
 """Calls every public function of the mathematics with wrong arguments, and prints calls that fail unclearly.
 
-A call must return a value, or raise an InputError of one line, within a few seconds and without a warning. This is a
+A call must return a value, or raise an InputError of one line, within 20 seconds and without a warning. This is a
 separate program, because the tests' type checker would otherwise reject the arguments first.
 """
 
@@ -82,7 +82,7 @@ def density(rate: float) -> float:
     return 10 * math.exp(-10 * rate)
 
 
-# A valid call of each public function, by its public name; other arguments keep these values.
+# A valid call of each public function, by its public name. The other calls replace one of its arguments.
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "hazard.Dirac": (mh.hazard.Dirac, {"k": 0.1}),
     "hazard.Exponential": (mh.hazard.Exponential, {"k": 0.1}),

@@ -28,7 +28,7 @@ def exact(values: Array) -> Float[np.ndarray, "..."]:
 
 
 def plain(array: Array) -> np.ndarray:
-    """Returns an array of any type, also of bfloat16 or random keys, as NumPy's."""
+    """Converts an array of any type, including bfloat16 and random keys, to NumPy."""
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(array))
     return np.asarray(array.astype(jnp.float32) if array.dtype == jnp.bfloat16 else array)

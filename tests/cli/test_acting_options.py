@@ -149,7 +149,7 @@ def test_errors_for_saved_policies_are_one_line(
     assert "Traceback" not in said
 
 
-def test_own_environment_is_handed_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_environment_is_given_with_env(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The folders of runs and policies do not store the user's own environment; --env names it."""
     settings = {"warm_up_steps": 100, "replay_capacity": 500, "batch": 8}
     run = mh.train(

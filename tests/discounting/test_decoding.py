@@ -91,7 +91,7 @@ def test_signed_rewards_and_batches() -> None:
     np.testing.assert_allclose(timeline.rewards[0], -timeline.rewards[1], atol=1e-12)
     assert timeline.rewards[2][timeline.ends <= 6].sum() > 0.7
     assert timeline.rewards[2][timeline.starts >= 15].sum() < -1.5
-    # No rewards of at least 0 explain negative values.
+    # Non-negative rewards cannot explain negative values.
     refused = mh.decode_rewards(rows[1], GAMMAS, 300, signed=False)
     assert refused.rewards.max() == 0.0
     assert refused.max_errors == pytest.approx(np.abs(rows[1]).max())

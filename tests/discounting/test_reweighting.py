@@ -142,7 +142,7 @@ def test_a_smooth_discount_that_is_no_mixture_is_expressed_with_signed_weights()
 
 
 def test_signed_least_squares_follows_a_deadline_more_closely() -> None:
-    """Compared with non-negative weights, the sum over all rewards until any step is wrong by much less."""
+    """The error of the discount, summed up to any step, is much smaller than with the other methods."""
     wanted, t = discount.deadline(30), np.arange(201)
     heads = Horizons(np.array([0.05, 0.35, 0.68, 0.88, 0.957, 0.983, 0.994, 0.998]), np.ones(8))
     wrong = {}
@@ -190,7 +190,7 @@ def test_invalid_input_is_rejected_with_a_message(make: Callable[[], object], wo
         make()
 
 
-def test_one_head_that_made_a_solver_fail_is_rejected_with_the_largest_error() -> None:
+def test_inputs_that_made_a_solver_fail_are_fitted_or_rejected_with_the_largest_error() -> None:
     with pytest.raises(InputError, match=r"largest error over t = 0..100 is 0\.0981"):
         reweight(Horizons(np.array([0.99]), np.ones(1)), discount.hyperbolic(0.01), t_max=100)
     gammas = 1 - 1 / np.geomspace(1, 1000, 50)

@@ -71,7 +71,7 @@ def test_density_and_quantile_match_the_distribution_function(prior: Prior) -> N
 
 
 def by_bisection(prior: Prior, u: np.ndarray) -> np.ndarray:
-    """Returns quantiles by halving the range of ln λ, with the integrals G(y) and 1 - G(y) themselves."""
+    """Returns quantiles by bisection in ln λ. Integrates G(y) and 1 - G(y) numerically, without the splines."""
     low, high = np.full(u.shape, -700.0), np.full(u.shape, 700.0)
     for _ in range(60):
         middle = (low + high) / 2
@@ -121,7 +121,7 @@ def test_the_quantiles_of_an_environment_under_hazard_are_found_quickly(prior: P
     quantiles = np.asarray(prior.quantile((np.arange(65_536) + 0.5) / 65_536))
     assert time.process_time() - began < 8
     assert np.all(quantiles[1:] >= quantiles[:-1] * (1 - 1e-12))
-    # Their mean of e^{-λt} is s(t).
+    # The mean of e^{-λt} over the quantiles is s(t).
     np.testing.assert_allclose(np.exp(-np.multiply.outer(quantiles, T)).mean(axis=0), prior.survival(T), atol=2e-5)
 
 
@@ -172,7 +172,7 @@ def test_all_grids_work(wanted: discount.Discount, cap: float) -> None:
     assert errors["minimax"] < 2e-3
 
 
-def test_endless_task_has_a_value_only_if_survival_times_discount_has_a_finite_sum() -> None:
+def test_endless_task_has_a_value_only_if_the_product_of_survival_and_discount_has_a_finite_sum() -> None:
     mdp = HazardousMDP(np.ones((1, 1, 1)), np.ones((1, 1)), discount=discount.ebert_prelec(0.3, 0.5))
     direct = np.exp(-np.sqrt(0.3 * np.arange(20_000))).sum()
     assert action_values(mdp, np.ones((1, 1)))[0, 0] == pytest.approx(direct, rel=1e-12)

@@ -61,7 +61,7 @@ def test_all_rules_agree_in_the_control() -> None:
         np.testing.assert_array_equal(one.path, found[0].path)
 
 
-def test_the_rules_by_heads_match_those_of_plans_except_at_the_crossroads() -> None:
+def test_heads_with_own_values_earn_what_plans_earn_except_at_the_crossroads() -> None:
     for dilemma in (TEMPTATION, CHORE, CONTROL):
         for rule, by_plans in ((NAIVE, naive), (PRECOMMITTED, precommitted)):
             assert exact(dilemma, rule).earned == pytest.approx(by_plans(dilemma.mdp(), HORIZONS).values[0])

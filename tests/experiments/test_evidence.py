@@ -1,4 +1,4 @@
-"""Evaluation under hazard from episodes without hazard, as benchmarks/hazard_in_games.py does."""
+"""Tests the evaluation under hazard from episodes without hazard, as in benchmarks/hazard_in_games.py."""
 
 import sys
 from pathlib import Path

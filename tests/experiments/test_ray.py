@@ -25,7 +25,7 @@ class Nodes:
     def __init__(self) -> None:
         script = str(Path(__file__).with_name("nodes.py"))
         pipe = subprocess.PIPE
-        equal = os.environ | {"RAY_worker_niceness": "0"}  # by default, other programs leave workers no time
+        equal = os.environ | {"RAY_worker_niceness": "0"}  # Ray's low priority starves workers on a busy host
         self.process = subprocess.Popen([sys.executable, script], stdin=pipe, stdout=pipe, text=True, env=equal)
         self.address = self._answer("cluster at")
 

@@ -1,4 +1,4 @@
-"""The kernel of heads and losses against its plain twin: interpreted on the CPU, and lowered for a GPU."""
+"""Compares the kernel of heads and losses, interpreted on the CPU, with its plain twin, and lowers it for a GPU."""
 
 from typing import Any
 

@@ -57,7 +57,7 @@ def test_papers_table_is_reported(tmp_path: Path) -> None:
         (["Pong", "Qbert"], 3, []),
     ],
 )
-def test_few_seeds_in_one_environment_are_warned_of_wherever_intervals_are_shown(
+def test_few_seeds_in_one_environment_give_a_warning_wherever_intervals_are_shown(
     games: list[str], seeds: int, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng = np.random.default_rng(0)

@@ -159,7 +159,10 @@ def _change_lines(path: Path, rng: random.Random) -> None:
 
 
 def _change_value(path: Path, rng: random.Random) -> str:
-    """Replaces one value of a JSON file. In half of the cases it removes the checksum, as users who edit it must."""
+    """Replaces one value of a JSON file.
+
+    In half of the cases it also removes the checksum, as users who edit such a file must do.
+    """
     lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
     which = rng.randrange(len(lines))
     try:

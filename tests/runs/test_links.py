@@ -100,7 +100,7 @@ def test_lock_that_is_a_hard_link_is_rejected_unless_it_is_empty(
 ) -> None:
     (tmp_path / "run").mkdir()
     os.link(outside / "precious.txt", tmp_path / "run/.lock")
-    with pytest.raises(InputError, match="another file under a second name"):
+    with pytest.raises(InputError, match="is a hard link to another file"):
         Records(tmp_path / "run", configuration)
     (tmp_path / "run/.lock").unlink()
     rewound(tmp_path / "run", configuration)

@@ -1,4 +1,4 @@
-"""Recorded episodes have pictures, or say how to get them; environments that cannot be drawn have none."""
+"""Recorded episodes have pictures, or an error says how to get them; environments that cannot be drawn have none."""
 
 from pathlib import Path
 from typing import Any

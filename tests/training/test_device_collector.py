@@ -115,7 +115,7 @@ def test_splitting_training_into_pieces_changes_nothing() -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_rewards_are_clipped_only_in_training() -> None:
+def test_rewards_are_clipped_in_replay_but_not_in_reported_returns() -> None:
     trainer = trainer_of(small("dqn", clip_rewards=True, warm_up_steps=800), steps=800)
     training, outcome = after(trainer, 0)
     assert float(training.replay.rewards.max()) == 1.0

@@ -95,9 +95,9 @@ class Convolution(eqx.Module):
         return convolve_and_rectify(x, self.weight, self.bias, self.stride, self.convolve)
 
 
-WIDEST = 2**20  # most outputs of a layer
+WIDEST = 2**20  # largest number of outputs of a layer
 MOST_LAYERS = 100
-LARGEST_OBSERVATION = 2**31 - 1  # most values of an observation
+LARGEST_OBSERVATION = 2**31 - 1  # largest number of values in an observation
 MOST_WEIGHTS = 2**40  # of a layer; XLA ends the process if the size of an array overflows
 
 Torso = Callable[[Key[Array, ""], tuple[int, ...]], eqx.Module]

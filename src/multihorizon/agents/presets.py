@@ -19,9 +19,9 @@ from multihorizon.errors import one_of
 
 ATARI_HORIZONS = paper_grid(hazard.Exponential(0.01), heads=10, gamma_max=0.99)
 
-# A design for hyperbolic discounts with k from 0.01 to 1 over 1000 steps, rounded: the search is too slow to run at
-# import. A newer design_horizons may find slightly other discount factors.
-# The weights are those of hyperbolic(0.01), the discount of the paper's Atari agents.
+# Rounded discount factors that design_horizons found for hyperbolic discounts with k from 0.01 to 1 over 1000 steps.
+# They are stored here because the search is too slow to run at import. A newer design_horizons may find slightly
+# different ones. The weights are those of hyperbolic(0.01), the discount of the paper's Atari agents.
 ANY_HORIZONS = Horizons(
     np.array([0.0523, 0.3532, 0.6812, 0.882, 0.9571, 0.9832, 0.9944, 0.998]),
     np.array([0.0, 0.0, 0.0, 0.0, 0.0997, 0.4305, 0.0, 0.494]),

@@ -1,4 +1,4 @@
-"""n-step returns, computed from raw rewards with each head's own γ when a transition is sampled."""
+"""n-step returns, computed from the rewards of single steps with each head's own γ when a transition is sampled."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -40,8 +40,8 @@ def bootstrap_factors(
     """Returns the factor of the value after `steps` steps: γᵢ^steps, or 0 if the episode terminated within them.
 
     With durations, the exponent is their sum instead of `steps`. With survivals, the factor is multiplied by their
-    product. After the episode's end, durations are 0 and survivals are 1. A truncated episode bootstraps from where it
-    was cut off, and `steps` is then less than n.
+    product. After the episode's end, durations are 0 and survivals are 1. If the episode was truncated before step n,
+    the return bootstraps from where it was cut off, and `steps` is less than n.
     """
     durations, survivals = timing
     factors = gammas ** (steps if durations is None else durations.sum())

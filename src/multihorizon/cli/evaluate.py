@@ -8,8 +8,8 @@ from multihorizon.errors import at_least
 
 SUMMARY = "plays episodes with a trained agent and prints its returns: multihorizon evaluate RUN"
 DESCRIPTION = """\
-Plays whole episodes with the newest weights of a run, finished or not, or with a saved policy, in its environment or in
-another one, with or without hazard. Returns are undiscounted. Intervals are over episodes, not over seeds. With
+Plays whole episodes with the newest weights of a run, finished or not, or with a saved policy. By default, it plays in
+the environment of RUN, without hazard. Returns are undiscounted. Intervals are over episodes, not over seeds. With
 --discount, --prior or --risk, the agent acts by another time preference or by a measure of risk, without further
 training.
 """

@@ -40,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="training steps of each iteration (default for Atari: 250,000)",
     )
     evaluation = (
-        "evaluation steps of each iteration; started episodes are finished; 0: none (default for Atari: 125,000)"
+        "evaluation steps of each iteration; episodes that began within them are finished; 0: no evaluation "
+        "(default for Atari: 125,000)"
     )
     parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help=evaluation)
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds that train in parallel (default: 1)")

@@ -22,7 +22,7 @@ MOST_BINS = 40
 PER_DECADE = 8  # bins for each factor of ten in time
 LONGEST = 3.0  # default length of a timeline, in effective horizons
 FURTHEST = 1_000_000  # largest number of steps in a timeline
-CENTRAL = (0.1, 0.9)  # quantiles of a squared averaging kernel that bound the resolution
+CENTRAL = (0.1, 0.9)  # quantiles of a squared averaging kernel (see `_central_times`) that bound the resolution
 NEGATIVE = 0.05  # by default rewards may be negative if a Q-value lies below minus this share of the largest |Q|
 UNSEEN = 1e-20  # share of the largest squared response; bins that respond less are not resolved
 
@@ -36,7 +36,8 @@ class RewardTimeline:
         ends: The step after the last step of each bin [bins].
         rewards: The expected reward in each bin, summed over its steps [*B bins].
         earliest: The first time of each bin's resolution [bins]. The resolution is the range of times to which the
-            bin's estimate mostly responds; it contains the central 80% of the bin's squared averaging kernel.
+            bin's estimate mostly responds. Take the squared responses of the estimate to a unit reward in each bin:
+            the range contains the central 80% of their sum.
         latest: The last time of each bin's resolution [bins].
         max_errors: The largest difference between the given Q-values and those of the timeline [*B].
     """
@@ -80,8 +81,9 @@ def decode_rewards(
 ) -> RewardTimeline:
     """Estimates the expected rewards over future time from the Q-values of several horizons.
 
-    The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin. If rewards
-    r that are constant within bins give exactly these Q-values, then ‖A x - Q‖ ≤ noise · ‖r‖.
+    The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin. Suppose
+    that the Q-values are exact, and that the rewards are constant within each bin and sum to r over it. Then
+    ‖A x - Q‖ ≤ noise · ‖r‖.
 
     All heads must value the same policy, as those of an agent with `Bootstrap.ACTING` do. With the paper's
     `Bootstrap.OWN`, each head values its own best policy, and the timeline mixes them.
@@ -155,9 +157,8 @@ def _central_times(
 ) -> tuple[Float[np.ndarray, " bins"], Float[np.ndarray, " bins"]]:
     """Returns the times between which the central 80% of each squared averaging kernel lies.
 
+    Row i of `kernels`, the averaging kernel of bin i, holds the response of its estimate to a unit reward in each bin.
     If an estimate responds to no reward, its range covers all times.
-
-    Row i of `kernels` holds the response of the estimate of bin i to a unit reward in each bin.
     """
     shares = np.cumsum(kernels**2, axis=1)
     totals = shares[:, -1]

@@ -27,7 +27,7 @@ class Design:
 
     Attributes:
         gammas: The discount factors, increasing [H].
-        fits: The best weights for each discount of the family, with the largest error.
+        fits: For each discount of the family, the best weights and their largest error.
         gamma_max: The upper bound on γ.
     """
 
@@ -68,7 +68,7 @@ class Design:
 
     def _variant(self, heads: int, cap: float) -> float:
         found = _designed([fit.target for fit in self.fits], heads, cap, self._t_max).max_error
-        return min(found, self.max_error)  # these discount factors are allowed too
+        return min(found, self.max_error)  # the variant may also use this design's discount factors
 
     @property
     def _t_max(self) -> int:

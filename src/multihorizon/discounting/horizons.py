@@ -1,7 +1,7 @@
 """Horizons: discount factors γᵢ with weights wᵢ, and the discount Σ wᵢ γᵢ^t that they add up to.
 
-Horizons are the one value that crosses from the mathematics into the agents: each head learns one γ, and the weights
-combine the heads. `grids.py` and `minimax.py` choose horizons for a discount.
+Agents receive a discount only as horizons: each head learns the values for one γ, and the weights combine the heads.
+`grids.py` and `minimax.py` choose horizons for a discount.
 """
 
 from collections.abc import Iterable

@@ -116,13 +116,13 @@ def crossroads(near: float, near_steps: int, far: float, far_steps: int, most_st
         *_walk(1, near_steps, near),
         *_walk(there, far_steps, far),
     )
-    about = "A short road pays little and a long road pays much. The agent can wait at the crossroads forever."
+    about = "A short road pays little and a long road pays much. The agent can wait at the crossroads."
     return Dilemma("crossroads", about, ("near", "far", "wait"), moves, most_steps)
 
 
 TEMPTATION = temptation(
     "temptation",
-    "A small reward lies on the way to a large one; a road without it pays less.",
+    "A small reward lies on the way to a large one; a road without temptation pays less than the large one.",
     small=1,
     large=3,
     bound=2.6,

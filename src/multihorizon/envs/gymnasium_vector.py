@@ -154,7 +154,7 @@ def _made(make: str | Callable[[], gymnasium.Env[Any, Any]], rendered: bool) -> 
         drawn: Any = {"render_mode": "rgb_array"} if rendered else {}  # some environments do not accept render_mode
         try:
             with warnings.catch_warnings():
-                if rendered:  # a failure to render raises an error below
+                if rendered:  # a failure to render raises an error anyway
                     warnings.simplefilter("ignore")
                 made = gymnasium.make(make, **drawn)
         except Exception as problem:  # an environment may raise anything

@@ -1,1 +1,1 @@
-"""The paper's experiments: their runs, and the tables made from them."""
+"""Experiments, those of the paper and others: their runs, and the tables made from them."""

@@ -102,7 +102,7 @@ class Choice:
 
 
 def exact_choice(agent: AgentConfig) -> Choice:
-    """Returns the choices of an agent with exact values, in which each head bootstraps with its own best action."""
+    """Returns the choices of an agent whose heads have exact values, each under its own best policy."""
     field = Foraging()
     heads = zip(agent.horizons.gammas, agent.horizons.weights, strict=True)
     values = sum(

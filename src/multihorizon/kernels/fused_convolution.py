@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from multihorizon.kernels import options
 
-TAPS = 64  # inputs of a position that are multiplied at once
+TAPS = 64  # inputs of an output position that one matrix product multiplies
 LEAST = 16  # smallest number of rows or columns in a matrix product
 PLACES = 32  # output positions that one program of the grid computes
 

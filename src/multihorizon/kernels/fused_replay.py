@@ -1,7 +1,8 @@
 """Two GPU kernels for prioritised replay: one draws transitions by priority, one writes new priorities.
 
 XLA compiles these two operations to nine and six kernels, each of which runs for less time than its launch takes. The
-kernels are written for one seed; vmap adds further seeds to the grid. `replay` has the plain twins.
+two kernels in this file are written for one seed; vmap adds further seeds to the grid. Their plain twins are in
+`agents/replay.py`.
 """
 
 from functools import partial

@@ -16,8 +16,8 @@ from multihorizon.errors import InputError
 from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, Policy
 
-TOLERANCE = 1e-12  # of the terms that are left out, relative to the largest value
-SHARE = 1e-3  # of the remaining tolerance that the terms of one time may take
+TOLERANCE = 1e-12  # largest allowed sum of the terms that are left out, relative to the largest value
+SHARE = 1e-3  # largest share of the remaining tolerance that is used to leave out the terms of one time
 MOST_TIMES = 100_000
 BLOCK = 64  # times at which s(t) d(t) is evaluated together
 
@@ -97,7 +97,7 @@ def timed_series(
 
 
 def _in_whole_units(lengths: Float[np.ndarray, " n"]) -> tuple[list[int], int]:
-    """Returns durations as multiples of 1 / unit, and the unit.
+    """Returns durations as whole numbers of ticks, and the number of ticks in one unit of time.
 
     Each duration is read as the decimal number that it prints as: 0.1 is exactly 1/10. So a step of 0.1 followed by one
     of 0.2 ends at the same time as a step of 0.3.

@@ -25,10 +25,11 @@ ESTIMATED_AT = 4096  # terms after which the required number of terms is estimat
 def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
     """Returns Q^{H,d}_π(s, a) = E_λ E_{π,P_λ}[Σ d(t) R(s_t, a_t)] (equation 8).
 
-    Averaged over λ, a reward at time t has the weight s(t) d(t), so Q = Σ_t s(t) d(t) E[R_t]. Where s·d is exponential,
-    this is one linear system. Otherwise the series is summed until a bound on the remaining terms is negligible. If a
-    task never ends and s·d is a power law, the value may be infinite, as under a hyperbolic discount (the paper's
-    footnote 2). Where it is finite, `endless.py` sums the series.
+    Averaged over λ, a reward at time t has the weight s(t) d(t), where s(t) = E_λ[e^{-λt}] is the probability of
+    survival. Therefore Q = Σ_t s(t) d(t) E[R_t]. Where s·d is exponential, this is one linear system. Otherwise the
+    series is summed until a bound on the remaining terms is negligible. If a task never ends and s·d is a power law,
+    the value may be infinite, as under a hyperbolic discount (the paper's footnote 2). Where it is finite,
+    `endless.py` sums the series.
 
     Args:
         mdp: The MDP, with its hazard and its discount.
@@ -63,7 +64,7 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
 
 
 def _values_over_durations(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
-    """Returns the values where transitions have durations, from one γ if that suffices."""
+    """Returns the values where transitions have durations. Uses a single γ if s·d is exponential."""
     gamma = _known_gamma(mdp)
     if gamma is not None and gamma < 1:
         chain, rewards = mdp.under(policy, gamma)

@@ -126,7 +126,7 @@ def choose_time_unit(environment: str) -> str:
 
 
 def pair_by_name(labels: list[str]) -> list[tuple[str, str]]:
-    """Pairs X with multi-X and with hyper-X, if both exist."""
+    """Pairs each label X with multi-X and with hyper-X, where that label exists too."""
     return [(a, f"{kind}-{a}") for kind in ("multi", "hyper") for a in labels if f"{kind}-{a}" in labels]
 
 
@@ -214,7 +214,7 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
 
 
 def _name(value: Any) -> str:
-    """Returns a name as it is shown. Figures with very long names would take very long to draw."""
+    """Returns a name as it is shown. Rejects very long names, because figures with them take very long to draw."""
     return replace_controls(short_text("a name", value))
 
 

@@ -230,7 +230,7 @@ def _note_missing(runs: list[RunHistory]) -> list[str]:
 
 
 def _count_seeds(runs: list[RunHistory]) -> dict[tuple[str, str], int]:
-    """Returns the seeds with scores by agent and environment; several runs may hold the seeds of one agent."""
+    """Counts the seeds with scores by agent and environment. Several runs may hold the seeds of one agent."""
     seeds: dict[tuple[str, str], int] = {}
     for run in runs:
         if run.has_scores:

@@ -82,7 +82,7 @@ class Lock:
         folder.mkdir(parents=True, exist_ok=True)
         path = inside(folder, LOCK)
         if path.is_file() and path.stat().st_nlink > 1 and path.stat().st_size:  # some versions of filelock empty it
-            raise InputError(f"{path} is another file under a second name; remove it")
+            raise InputError(f"{path} is a hard link to another file; remove it")
         self._lock = filelock.FileLock(path)
         try:
             self._lock.acquire(timeout=0)

@@ -333,7 +333,7 @@ def load_run(
 def load(
     path: str | Path, *, env: Any = None, network: Any = None, seed: int | None = None, trust: bool = False
 ) -> Policy:
-    """Loads a policy. Loading cannot run code, since the files hold only numbers and settings, unless `trust` is set.
+    """Loads a policy. Unless `trust` is set, loading cannot run code: the files hold only numbers and settings.
 
     Args:
         path: A folder that `Policy.save` wrote, or the folder of a run.

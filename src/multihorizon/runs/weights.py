@@ -87,14 +87,14 @@ def _checked_size(path: Path, like: Mapping[str, Shaped]) -> Path:
     """Raises an error for a file that is too large: even its table of contents could take much memory."""
     most = sum(array_bytes(shaped) + MOST_HEADER_BYTES + 4 * len(name) for name, shaped in like.items())
     if path.stat().st_size > most + MOST_OVERHEAD_BYTES:
-        raise ValueError(f"it has {path.stat().st_size:,} bytes, and the weights of the run at most {most:,}")
+        raise ValueError(f"it has {path.stat().st_size:,} bytes, but the weights of the run have at most {most:,}")
     return path
 
 
 def open_stored(file: zipfile.ZipFile, name: str) -> Any:
     """Opens an array in a zip file. Compressed arrays, which this library does not write, could take much memory."""
     if file.getinfo(name).compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"{name.removesuffix('.npy')} is compressed, which these files never are")
+        raise ValueError(f"{name.removesuffix('.npy')} is compressed, but this library does not compress arrays")
     return file.open(name)
 
 

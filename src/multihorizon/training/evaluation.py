@@ -25,7 +25,7 @@ MOST_STEPS = 27_000
 
 
 class Evaluation(NamedTuple):
-    """Environments [N] in which episodes are evaluated."""
+    """The state of an evaluation in environments [N]."""
 
     active: Bool[Array, " N"]
     returns: Float[Array, " N"]  # returns of the current episodes so far

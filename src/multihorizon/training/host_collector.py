@@ -134,7 +134,7 @@ class HostCollector:
         return state
 
     def _continue_or_reset(self, state: TrainingState, iteration: Iteration, step: int) -> list[Group]:
-        """Returns the groups with their next actions: those of the previous iteration, or new episodes."""
+        """Returns the groups with their next actions, in the episodes that are still open or else in new ones."""
         open_episodes, self._open_episodes = self._open_episodes, None  # an interrupted iteration leaves none
         if open_episodes is not None and open_episodes.iteration == iteration.number:
             return open_episodes.groups

@@ -1,6 +1,6 @@
 """The state of training, and functions that choose actions, store steps and learn from them.
 
-They are pure functions of one seed, which both collectors use; vmap adds seeds.
+They are pure functions on the state of one seed. Both collectors use them, and add the axis of seeds with vmap.
 """
 
 from functools import partial

@@ -96,7 +96,7 @@ class Exponential(Prior):
             return -np.expm1(-rates(rate) / self.k)
 
     def quantile(self, probability: ArrayLike) -> Values:
-        with np.errstate(divide="ignore", over="ignore"):  # the largest hazard is ∞
+        with np.errstate(divide="ignore", over="ignore"):  # the quantile at 1 is ∞
             return -self.k * np.log1p(-probabilities(probability))
 
     def log_survival(self, t: ArrayLike) -> Values:

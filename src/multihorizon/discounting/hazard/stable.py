@@ -7,8 +7,8 @@ therefore exact, and one tail of the distribution is the integral G(y) = ∫₀�
 exponentially.
 
 The logit of G is a smooth function of ln y, and almost linear or exponential in its tails. Splines of degree 7 through
-some thousand of its points interpolate it and its inverse, the quantile function. The tests check probabilities of
-either tail and quantiles to a relative error of 1e-10.
+one to three thousand points interpolate it and its inverse, from which quantiles follow. The tests check probabilities
+of either tail to a relative error of 1e-10, and quantiles to one of 1e-10 / s.
 """
 
 import math
@@ -35,7 +35,7 @@ UNTOUCHED = -150.0  # e^{-x} is 1, and 1 - e^{-x} is negligible, if ln x is smal
 LARGEST_LOGIT = 46.0  # of G in the table; beyond it, ln y is a linear function of the logit to within e^{-46}
 DEGREE = 7  # of the splines
 SPACING = 0.03  # between the points of the table, in bent logits
-BEND = 10.0  # logits are almost linear below this number, and logarithmic above it
+BEND = 10.0  # bent logits are almost linear in logits below this number, and logarithmic above it
 
 
 class _Table(NamedTuple):
@@ -48,7 +48,7 @@ class _Table(NamedTuple):
 
 
 def _bent(logit: Values) -> np.ndarray:
-    """Returns logits such that equal distances are about equally large changes of the distribution."""
+    """Returns transformed logits. Equal distances between them are about equally large changes of the distribution."""
     return np.asarray(BEND * np.arcsinh(logit / BEND))
 
 
@@ -108,7 +108,7 @@ class _Inverted(Prior):
     def _least_logits(self) -> tuple[float, float]:
         """The smallest logit u of the quadrature, and the smallest logit G of the table.
 
-        If the power is positive, G is the upper tail. No float below 1 has an upper tail smaller than e^{-37}.
+        If the power is positive, G is the upper tail. For any float p < 1, the upper tail 1 - p is at least e^{-37}.
         Otherwise B has a positive minimum, and G falls exponentially down to the smallest float.
         """
         return (-HIGH, -45.0) if self._power > 0 else (-40.0, -700.0)
