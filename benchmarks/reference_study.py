@@ -53,12 +53,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+SAID = {"environments": "{} environments", "acting": "acting weights held for {} steps"}
+
+
 def describe(name: str) -> str:
     """Returns what distinguishes a variant, for a legend. Variants without a precision use the default, bfloat16."""
     what, _, number = name.partition("-")
-    count = f"{int(number or 0):,}"
-    said = {"environments": f"{count} environments", "acting": f"acting weights held for {count} steps"}
-    return f"bfloat16, {said[what]}" if what in said else name
+    if what not in SAID or not number.isdecimal():
+        return name.replace("-", " ")
+    return f"bfloat16, {SAID[what].format(f'{int(number):,}')}"
 
 
 @contextmanager
@@ -120,6 +123,11 @@ def acting_period(steps: int, begins: int) -> Iterator[None]:
 COLOURS = (BLUE, ORANGE, GREEN, RED)
 
 
+def runs_of(folder: Path) -> list[Path]:
+    """Returns the folders of a variant's runs: the folder itself, or one folder for each seed in it."""
+    return [path.parent for path in sorted([*folder.glob("metrics.jsonl"), *folder.glob("seed-*/metrics.jsonl")])]
+
+
 @styled
 def draw(out: Path, game: str) -> Figure:
     """Draws the mean training returns of every variant, one line for each seed."""
@@ -127,15 +135,17 @@ def draw(out: Path, game: str) -> Figure:
     dopamine = read_range(Path(__file__).parent.parent / "results/atari/dopamine-rainbow.csv")
     if game in dopamine:
         axes.fill_between(*dopamine[game], color=GREY, alpha=0.35, lw=0, label="Dopamine's Rainbow, five seeds")
-    found = [name for name in VARIANTS if (out / name / "metrics.jsonl").exists()]
-    for place, name in enumerate(found):
-        rows = read_metrics(out / name)
-        frames = [row["step"] * 4 / 1e6 for row in rows]
+    found = [(name, runs) for name in VARIANTS if (runs := runs_of(out / name))]
+    for place, (name, runs) in enumerate(found):
         colour, line = COLOURS[place % len(COLOURS)], "-" if place < len(COLOURS) else "--"
-        for seed, returns in enumerate(zip(*(row["returns"] for row in rows), strict=True)):
-            label = describe(name) if seed == 0 else None
-            axes.plot(frames, returns, color=colour, ls=line, lw=1.5, label=label)
-    axes.set(title=f"Rainbow in {game}, three seeds each", xlabel="million frames", ylabel="mean training return")
+        label = describe(name)
+        for run in runs:
+            rows = read_metrics(run)
+            frames = [row["step"] * 4 / 1e6 for row in rows]
+            for returns in zip(*(row["returns"] for row in rows), strict=True):
+                axes.plot(frames, returns, color=colour, ls=line, lw=1.5, label=label)
+                label = None  # one entry in the legend for each variant
+    axes.set(title=f"Rainbow in {game}, one line for each seed", xlabel="million frames", ylabel="mean training return")
     axes.set_xlim(left=0.8)
     axes.legend(fontsize=9)
     return figure
