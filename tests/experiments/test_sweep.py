@@ -54,7 +54,7 @@ def test_finished_runs_are_not_repeated(undisturbed: Path, capsys: pytest.Captur
 def test_killed_sweep_resumes_to_the_same_results(undisturbed: Path, tmp_path: Path) -> None:
     """Kills the process with SIGKILL at random times. `benchmarks/kill_sweep.py` does so more often, with more runs."""
     out, rng = tmp_path / "small", random.Random(2)
-    for _ in range(3):
+    for _ in range(2):
         process = subprocess.Popen(command(out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
         while not list(out.glob("*/*/config.json")) and time.monotonic() < deadline and process.poll() is None:

@@ -52,7 +52,6 @@ def test_papers_table_is_reported(tmp_path: Path) -> None:
     ("games", "seeds", "words"),
     [
         (["Pong"], 3, ["With 3 seeds in one environment", "at most 75% of cases"]),
-        (["Pong"], 2, ["With 2 seeds in one environment", "at most 50% of cases"]),
         (["Pong"], 10, []),
         (["Pong", "Qbert"], 3, []),
     ],

@@ -30,14 +30,14 @@ def test_random_command_lines_end_without_a_traceback(tmp_path: Path, monkeypatc
     rng = random.Random(0)
     monkeypatch.chdir(tmp_path)
     command_lines.prepare(tmp_path)
-    for _ in range(30):
+    for _ in range(15):
         words = command_lines.random_line(rng, tmp_path)
         assert command_lines.failure(words) is None, words
 
 
 def test_damaged_runs_are_refused_or_resumed_exactly(unfinished: Path, whole: Path, tmp_path: Path) -> None:
     rng = random.Random(0)
-    for _ in range(20):
+    for _ in range(12):
         done, problem = damage.try_damage(unfinished, whole, tmp_path, rng)
         assert problem is None, done
 

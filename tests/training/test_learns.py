@@ -40,8 +40,8 @@ def test_hyper_agents_learn_as_multi_agents_do(name: str) -> None:
     assert without_acting(name) == without_acting(name.replace("hyper-", "multi-"))
 
 
-# Not trained: c51-nstep, c51-priority and multi-rainbow already cover n-step returns and priorities.
-BETWEEN = ("multi-c51-nstep", "multi-c51-priority")
+# Not trained: c51, c51-nstep, c51-priority and multi-rainbow already cover all that they combine.
+BETWEEN = ("multi-c51", "multi-c51-nstep", "multi-c51-priority")
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name not in BETWEEN])
