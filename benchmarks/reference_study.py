@@ -40,6 +40,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "bfloat16": {"settings": {"compute_dtype": "bfloat16"}},
     "environments-1": {"train": {"num_envs": 1}},
     "environments-8": {"train": {"num_envs": 8}},
+    "environments-8-one-group": {"train": {"num_envs": 8}, "collector": {"groups": lambda environments: 1}},
     "environments-16": {"train": {"num_envs": 16}},
     "environments-160": {"train": {"num_envs": 160}},
     "acting-800": {"acting": (800, 0)},
