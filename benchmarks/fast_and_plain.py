@@ -40,7 +40,7 @@ NUDGE = 1e-6  # relative change of each initial weight
 
 
 def batch(key: Any) -> Transition:
-    """Returns images of random blocks, which have structure to learn."""
+    """Returns a batch of transitions. Its images consist of random blocks, which have structure to learn."""
     keys = jax.random.split(key, 6)
 
     def pictures(key: Any) -> Any:

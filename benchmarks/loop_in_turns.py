@@ -84,7 +84,7 @@ def compared(runs: list[Run]) -> list[dict[str, Any]]:
                 "groups": run.groups,
                 "frames_per_second": _mean(measured),
                 "to_the_first": _mean(measured / first),
-                # It is 0 if emulator threads have no scheduling policy of their own, by which they are recognised.
+                # `emulators` is 0 if emulator threads have no scheduling policy of their own to recognise them by.
                 "cores_of_emulators": emulators if emulators else None,
                 "cores_of_all_else": others if emulators else None,
                 "every_round": measured.tolist(),

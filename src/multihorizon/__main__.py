@@ -21,7 +21,8 @@ def main() -> None:
 def _open_standard_streams() -> None:
     """Opens those of stdin, stdout and stderr that are closed, as after `>&-`.
 
-    Otherwise another file would get the number of a closed one, and messages would be written into it.
+    Otherwise the next file to be opened would get the file descriptor of a closed stream, and messages would be written
+    into that file.
     """
     for number in range(3):
         try:

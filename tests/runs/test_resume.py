@@ -231,7 +231,7 @@ def test_checkpointing_every_iteration_cuts_off_episodes_every_iteration(minutes
         assert trainer.whole_every == expected
 
 
-def test_checkpoint_without_replay_refills_it_after_resuming(tmp_path: Path) -> None:
+def test_run_resumed_without_its_replay_buffer_refills_the_buffer(tmp_path: Path) -> None:
     run(tmp_path / "lean", stop_after=1, checkpoint_replay=False)
     (saved,) = (tmp_path / "lean/checkpoints").iterdir()
     run(tmp_path / "full", stop_after=1)

@@ -72,7 +72,7 @@ def test_the_program_of_environments_on_the_device_moves_nothing() -> None:
 
 
 def test_a_moved_argument_is_found() -> None:
-    """Results are in the order of their names. The target takes the memory of an array that comes after it."""
+    """Arrays are in the order of their names. In the second state, `target` takes the memory of `variance`."""
 
     def copy_target(state: dict[str, Any]) -> dict[str, Any]:
         return state | {"target": jnp.copy(state["parameters"])}

@@ -40,7 +40,7 @@ def test_hyper_agents_learn_as_multi_agents_do(name: str) -> None:
     assert without_acting(name) == without_acting(name.replace("hyper-", "multi-"))
 
 
-# Not trained: c51, c51-nstep, c51-priority and multi-rainbow already cover all that they combine.
+# These agents are not trained here: the tests of c51, c51-nstep, c51-priority and multi-rainbow cover their parts.
 BETWEEN = ("multi-c51", "multi-c51-nstep", "multi-c51-priority")
 
 

@@ -21,7 +21,7 @@ FIRST_RADIUS, LARGEST_RADIUS, SMALLEST_RADIUS = 0.3, 2.0, 1e-9  # of the trust r
 CONVERGED = 1e-7  # relative; a smaller predicted improvement ends the descent
 MOST_CUTS = 8  # rounds in which steps are added to one program
 CUT_GAP = 0.01  # relative; steps at which a solution misses by less are not added
-STEPS_KEPT = 20  # per discount; above this number, steps that do not bind are dropped
+STEPS_KEPT = 20  # per discount and direction, on average; with more, steps that do not bind are dropped
 
 
 class Heads(NamedTuple):
@@ -45,7 +45,8 @@ class Heads(NamedTuple):
 class Problem(NamedTuple):
     """Discounts at some times, the bounds on ln λ, and what counts as error.
 
-    The error of a discount d is the larger of |missed| - floors[d] and steepness · (|missed| - top).
+    The error of a discount d is the larger of |missed| - floors[d] and steepness · (|missed| - top), where |missed| is
+    its largest absolute residual. `floors` are the unavoidable errors of each discount, and `top` is the largest floor.
     """
 
     t: Float[np.ndarray, " T"]
@@ -87,10 +88,7 @@ def problem_at(
     floors: Float[np.ndarray, " D"],
     steepness: float,
 ) -> Problem:
-    """Returns the problem at the chosen steps, given the discounts at every step and the largest γ.
-
-    `floors` are the unavoidable errors of each discount, and the largest of them is the `top`.
-    """
+    """Returns the problem at the chosen steps, given the discounts at every step and the largest γ."""
     low = min(np.log(-np.log(cap)), np.log(MOST_RATE) - 1e-3)
     times, target = chosen.astype(float), wanted[:, chosen]
     return Problem(times, target, float(low), float(np.log(MOST_RATE)), floors, float(floors.max()), steepness)

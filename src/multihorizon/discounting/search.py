@@ -19,7 +19,7 @@ from multihorizon.discounting.fitting import fitted_steps, peaks
 
 GOOD_ENOUGH = 1e-5  # relative to d(0); learned values are less exact than that, and below it the search is slow
 NEAR_FLOOR = 0.01  # relative to the largest floor; smaller excesses of errors over their floors are good enough too
-STEEPNESS = 20.0  # how many times as much a gain in the largest error counts as one in an error's excess over its floor
+STEEPNESS = 20.0  # weight of an error's excess over the largest floor, relative to its excess over its own floor
 FITTED_TIMES = 1000
 DESCENTS, FINE_DESCENTS = 25, 60
 FINE_GAIN = 1e-6  # relative

@@ -21,7 +21,7 @@ COUNTS = ("iteration", "step", "updates")
 RATES = ("steps_per_second", "seconds")
 FIELDS = {*COUNTS, *RATES, *BY_SEED, *LENGTHS, *BY_HEAD, "discount"}
 
-# Limits on what a hostile file can take of memory and time.
+# Limits on the memory and time that a hostile file can take.
 MOST_BYTES, MOST_LINE, MOST_DAMAGED = 2**30, 2**24, 10_000
 MOST_NAMED = 5  # numbers in a message
 

@@ -1,4 +1,7 @@
-"""Saves and loads policies: weights as safetensors and the configuration as JSON. Loading cannot run code."""
+"""Saves and loads policies: weights as safetensors and the configuration as JSON.
+
+Unless `trust` is set, loading cannot run code.
+"""
 
 import re
 import zlib
@@ -107,7 +110,7 @@ def load_policy(folder: Path, env: Any = None, network: Any = None, trust: bool 
 
 
 def _weights_file(folder: Path, checksum: Any) -> Path:
-    """Returns the file that holds the weights with a checksum."""
+    """Returns the weights file with the given checksum, or the one of earlier versions."""
     if isinstance(checksum, str) and re.fullmatch("[0-9a-f]{8}", checksum):
         named = folder / WEIGHTS.format(checksum=checksum)
         if named.exists() or not (folder / OLD_WEIGHTS).exists():
