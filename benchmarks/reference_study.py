@@ -87,7 +87,7 @@ def changed(variant: dict[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """Computes float32 products in float32 instead of TF32, and the commands of a CUDA graph one after another."""
+    """Computes float32 products in float32 instead of TF32, and runs the commands of a CUDA graph one after another."""
     options = {**compiling.OPTIONS["gpu"], "xla_gpu_command_buffer_scheduling_mode": "SERIALIZE"}
     with mock.patch.dict(compiling.OPTIONS, {"gpu": options}), jax.default_matmul_precision("highest"):
         compiling._options.cache_clear()

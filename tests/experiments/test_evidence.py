@@ -1,4 +1,4 @@
-"""Tests the evaluation under hazard from episodes without hazard, as in benchmarks/hazard_in_games.py."""
+"""Tests that benchmarks/hazard_in_games.py computes returns under hazard from episodes without hazard."""
 
 import sys
 from pathlib import Path

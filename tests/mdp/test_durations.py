@@ -92,7 +92,7 @@ def test_rewards_may_come_at_any_times(seed: int, lengths: list[float], at_risk:
 
 @settings(max_examples=10)
 @given(st.integers(0, 1000))
-def test_times_agree_with_unit_steps_under_a_power_law(seed: int) -> None:
+def test_sums_over_times_agree_with_unit_steps_under_a_power_law(seed: int) -> None:
     mdp, policy = random_mdp(seed, whole=True)
     mdp = replace(mdp, discount=discount.hyperbolic(0.3))
     with pytest.MonkeyPatch.context() as patch:

@@ -222,7 +222,7 @@ def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
     with pytest.raises(ValueError, match="earns for ever"):  # the same for a row of transitions
         action_values(HazardousMDP(np.full((1, 1, 1), 1 - 1e-10), np.ones((1, 1))), np.ones((1, 1)))
     third = np.full((1, 3), 1 / 3)
-    fair = HazardousMDP(np.ones((1, 3, 1)), np.array([[0.1, 0.2, -0.3]]))  # the expected reward is 2.8e-17 in floats
+    fair = HazardousMDP(np.ones((1, 3, 1)), np.array([[0.1, 0.2, -0.3]]))  # the expected reward is not 0 in floats
     np.testing.assert_allclose(action_values(fair, third), fair.rewards, atol=1e-15)
     ends = HazardousMDP(np.array([[[1.0], [0.0]]]), np.ones((1, 2)))
     rare = action_values(ends, np.array([[1 - 2.0**-40, 2.0**-40]]))

@@ -1,4 +1,4 @@
-"""Damage to the files of a run, or files that an attacker placed there.
+"""Damages the files of a run at random, or adds links to its folder as an attacker would.
 
 Bits are flipped, JSON is changed, and files are truncated, overwritten, removed, renamed, or replaced by links or
 pipes.

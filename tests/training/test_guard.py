@@ -138,7 +138,7 @@ def test_a_reward_beyond_the_support_gives_one_warning() -> None:
     for updates in (200, 400):
         watch.check(state(updates, 3.0, reward=900.0))
     (said,) = heard
-    assert "a reward of 900 lies beyond the support of the categorical loss, ±10" in said
+    assert "a reward with absolute value 900 lies beyond the support of the categorical loss, ±10" in said
 
 
 def test_a_network_with_a_large_initial_loss_is_compared_with_it() -> None:

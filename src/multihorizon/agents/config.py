@@ -212,7 +212,7 @@ def _check_types(config: AgentConfig) -> None:
 
 
 def _check_bootstrap(consistency: Consistency, bootstrap: Bootstrap) -> None:
-    """Raises an error if the heads would not value the actions that the agent will take."""
+    """Raises an error if the consistency rule cannot be used with this bootstrap."""
     if consistency is Consistency.SOPHISTICATED and bootstrap is Bootstrap.OWN:
         raise InputError(
             "consistency=sophisticated needs bootstrap=acting, got own: heads must value what the later selves will do"

@@ -51,7 +51,7 @@ def give_way() -> None:
     This lowers the time of a call that launches work on a GPU from 1.6 to 0.9 ms while emulators keep all cores busy:
     the call no longer waits for a core. Without a GPU the priority does not change, because learning uses the same
     cores. Set the environment variable `MULTIHORIZON_GIVE_WAY` to `off` on a shared machine where other users keep all
-    cores busy: the emulators would wait for those users too.
+    cores busy: with the lowest priority, the emulators would wait for those users too.
     """
     import jax  # imported here because reports use this module without JAX
 

@@ -58,7 +58,7 @@ class Dilemma:
         """Returns the world as a finite MDP, without the limit on the number of steps.
 
         Args:
-            hazard: A prior over the hazard of each step; none by default.
+            hazard: A prior over the hazard of an episode; none by default.
             discount: The discount of the MDP; none by default.
 
         Returns:

@@ -85,7 +85,7 @@ class Shortcut:
         A move into a wall leaves the agent in its cell and counts as a step onto that cell, which may be dangerous.
 
         Args:
-            hazard: A prior over the hazard of each step; none by default.
+            hazard: A prior over the hazard of an episode; none by default.
             discount: The discount of the MDP; none by default.
 
         Returns:

@@ -41,7 +41,7 @@ class RunHistory:
     folder: str
     frames: Float[np.ndarray, " T"]  # played by the end of each iteration
     scores: Float[np.ndarray, "S T"]
-    iterations: int = 0  # of the finished run
+    iterations: int = 0  # that the run has when it is finished
     finished: bool = False
     acting_discount: DiscountCurve | None = None
     wanted_discount: DiscountCurve | None = None

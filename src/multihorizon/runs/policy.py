@@ -259,8 +259,8 @@ class Policy:
             The index of the action, or an array [B] of them for a batch.
 
         Raises:
-            InputError: An observation has another shape or values of another kind than the agent's, or is not finite;
-                or `epsilon`, `rng` or `elapsed` is invalid.
+            InputError: An observation has the wrong shape, or values that do not fit `observation_dtype` or are not
+                finite; or `epsilon`, `rng` or `elapsed` is invalid.
         """
         between("epsilon", epsilon, 0, 1)
         if rng is not None and not isinstance(rng, np.random.Generator):

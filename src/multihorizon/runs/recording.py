@@ -85,7 +85,7 @@ def record(
         callback: Receives the metrics of every iteration as rows, and stops training if it returns False.
 
     Returns:
-        Whether the run is finished; False if the callback stopped it.
+        Whether the run is finished; False if the callback stopped it before the last iteration.
 
     Raises:
         InputError: The run is finished already, training diverged, a file cannot be written, or the callback failed.

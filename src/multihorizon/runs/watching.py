@@ -170,7 +170,8 @@ def _picture(
 ) -> UInt8[np.ndarray, "h w 3"]:
     """Draws an observation. If there is a backdrop, draws the agent on it.
 
-    Otherwise an image stays unchanged, and channels become colours.
+    Otherwise a uint8 image with one or three channels is shown as it is. For other observations, each channel gets a
+    colour.
     """
     if backdrop is not None:
         return np.where(frame[..., :1] > 0, np.array(AGENT, np.uint8), backdrop)

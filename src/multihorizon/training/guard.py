@@ -99,7 +99,7 @@ class Guard:
         if isinstance(self._loss, Categorical) and largest_reward > self._loss.v_max and not self._warned:
             self._warned = True
             self.warn(
-                f"a reward of {largest_reward:g} lies beyond the support of the categorical loss, "
+                f"a reward with absolute value {largest_reward:g} lies beyond the support of the categorical loss, "
                 f"±{self._loss.v_max:g}, so returns beyond it are clipped; set loss.v_max to the largest return, at "
                 f"least {largest_reward:g}"
             )
