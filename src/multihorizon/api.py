@@ -96,7 +96,7 @@ def report(
         folder: A folder of runs, such as a sweep's; without one, the report covers the paper's table of sixty games.
         out: The report's folder; by default `FOLDER/report`, or `reproduced/paper` for the paper's table.
         dopamine: A file or folder of Dopamine's published curves, to draw beside the runs.
-        warn: Receives warnings about runs that were left out; printed to stderr by default.
+        warn: Receives warnings about damaged or missing lines of metrics; printed to stderr by default.
 
     Returns:
         The page, all files, and the numbers in them.

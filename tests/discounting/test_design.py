@@ -50,6 +50,15 @@ def test_range_of_k_and_improvements() -> None:
         assert words in report
 
 
+def test_late_deadline_does_not_worsen_the_fit_of_other_discounts() -> None:
+    """No number of heads expresses the deadline, and one head each suffices for the others."""
+    family = [discount.deadline(100), discount.exponential(0.5), discount.exponential(0.6)]
+    design = design_horizons(family, 3, gamma_max=0.995, t_max=300)
+    deadline, *others = (fit.max_error for fit in design.fits)
+    assert deadline == pytest.approx(design.least_error, rel=1e-3)
+    assert max(others) < 0.005
+
+
 def test_family_accepts_priors_and_functions() -> None:
     design = design_horizons([hazard.Gamma(0.1, 2.0), lambda t: 3 * 0.9**t], 3, gamma_max=0.99, t_max=60)
     assert design.max_error < 0.01

@@ -129,3 +129,12 @@ def test_no_number_of_heads_beats_the_lower_bound(seed: int) -> None:
     bound = least_error(target, cap)
     assert bound <= reached
     assert reached <= 1.01 * bound + 1e-5
+
+
+@pytest.mark.parametrize(("last", "steps", "cap"), [(100, 300, 0.995), (700, 1_000, 0.999), (737, 2_000, 0.99999)])
+def test_the_lower_bound_is_tight_for_a_late_jump(last: int, steps: int, cap: float) -> None:
+    t = np.arange(steps + 1)
+    target = np.where(t <= last, 1.0, 0.1)
+    dense = np.exp(-np.geomspace(-np.log(cap), 40, 400))
+    reached = _slow_least_error(np.power.outer(dense, t).T, target, is_signed=False)
+    assert reached * 0.99 < least_error(target, cap) <= reached * (1 + 1e-6)

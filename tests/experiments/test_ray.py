@@ -132,7 +132,7 @@ def test_local_cluster_listens_on_the_loopback_interface_only() -> None:
     assert addresses <= {"0100007F", "0" * 16 + "FFFF00000100007F", "0" * 24 + "01000000"}
 
 
-def test_only_one_module_imports_ray() -> None:
+def test_importing_the_sweep_modules_does_not_import_ray() -> None:
     script = (
         "import sys, multihorizon.experiments.sweep, multihorizon.experiments.catalogue, multihorizon.cli.sweep\n"
         "sys.exit('ray' in sys.modules)"

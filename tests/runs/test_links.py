@@ -37,7 +37,7 @@ def configuration() -> Configuration:
 
 
 def rewound(folder: Path, configuration: Configuration, lost: bool = True) -> list[str]:
-    """Opens the records of a run that lost its metrics, and returns the warnings."""
+    """Opens the records of a run, with damaged metrics if `lost` is true, and returns the warnings."""
     said: list[str] = []
     if lost:
         (folder / "metrics.jsonl").write_text("damaged\n")

@@ -1,4 +1,4 @@
-"""Observations that users pass to a policy are converted only if that changes no number."""
+"""Observations for a policy are converted to the type that it expects, and rejected if their numbers do not fit."""
 
 from typing import Any
 

@@ -9,15 +9,15 @@ from multihorizon.errors import at_least
 SUMMARY = "plays episodes with a trained agent and prints its returns: multihorizon evaluate RUN"
 DESCRIPTION = """\
 Plays whole episodes with the newest weights of a run, finished or not, or with a saved policy. By default, it plays in
-the environment of RUN, without hazard. Returns are undiscounted. Intervals are over episodes, not over seeds. With
---discount, --prior or --risk, the agent acts by another time preference or by a measure of risk, without further
-training.
+the environment of RUN, without hazard unless the environment has its own, as foraging/hazard does. Returns are
+undiscounted. Intervals are over episodes, not over seeds. With --discount, --prior or --risk, the agent acts by another
+time preference or by a measure of risk, without further training.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--episodes", type=running.whole, default=100, help="episodes of each seed (default: 100)")
-    hazard = "prior over the hazard of an episode, as in exponential:0.01 (default: no hazard)"
+    hazard = "prior over the hazard of an episode, as in exponential:0.01 (default: the environment's own, if any)"
     parser.add_argument("--hazard", metavar="PRIOR", help=hazard)
     seed = "seed of the episodes (default: 1,000,000)"
     parser.add_argument("--seed", type=running.whole, default=1_000_000, help=seed)

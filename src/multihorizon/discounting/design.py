@@ -99,7 +99,7 @@ def design_horizons(
 
     An agent that is trained with these horizons can act by each of the discounts, and by those between them, after
     `reweight`. With γ ≤ gamma_max, some discounts have an error that no number of heads can remove. The search ignores
-    this part of the error, so a discount that is hard to express does not worsen the fit of the others. The search
+    this part of the error: a discount that is hard to express hardly worsens the fit of the others. The search
     improves all heads together by sequential linear programming, from several starts.
 
     Args:

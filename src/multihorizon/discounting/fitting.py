@@ -22,6 +22,7 @@ MOST_RATE = 40.0  # at t ≥ 1, e^{-40 t} is below the rounding error of d(0) = 
 ALL_STEPS = 400  # up to this many, the linear program has a row for every step
 FITTED_TIMES = 250
 MOST_ADDED = 20  # steps that are added at once
+JUMP = 1e-4  # relative to d(0); a smaller second difference of a discount is not a jump
 FIRST_COLUMNS, MOST_COLUMNS, ADDED_COLUMNS = 8, 20, 4
 MOST_ROUNDS = 100
 SMALLEST_GAIN = 1e-4  # relative; a smaller improvement of the error does not count
@@ -77,23 +78,35 @@ def best_weights(
     if method in (FitMethod.LEAST_SQUARES, FitMethod.SIGNED_LEAST_SQUARES):
         return least_squares_weights(gammas, target, method.most)
     order = np.argsort(gammas)
+    fit, _ = _minimax_fit(gammas[order], target, method.most)
+    return fit.weights[np.argsort(order)]
+
+
+def _minimax_fit(
+    gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], most: float | None = None
+) -> tuple[MinimaxFit, Int[np.ndarray, " T"]]:
+    """Minimises the largest error over every step, for γ increasing. Also returns the steps of the linear program."""
     every_step = np.arange(len(target))
-    chosen = every_step if len(every_step) <= ALL_STEPS else fitted_steps(len(every_step) - 1)
+    chosen = every_step if len(every_step) <= ALL_STEPS else fitted_steps(target[None], FITTED_TIMES)
     while True:
-        fit = minimax_weights(np.power.outer(gammas[order], chosen).T, target[chosen], method.most)
+        fit = minimax_weights(np.power.outer(gammas, chosen).T, target[chosen], most)
         missed = target.copy()
-        for gamma, weight in zip(gammas[order], fit.weights, strict=True):  # one head at a time, which saves memory
-            missed -= weight * np.power(gamma, every_step)
+        for gamma, weight in zip(gammas, fit.weights, strict=True):  # one head at a time, which saves memory
+            if weight:
+                missed -= weight * np.power(gamma, every_step)
         added = peaks(np.abs(missed), MOST_ADDED)
         added = np.setdiff1d(added[np.abs(missed[added]) > fit.error * 1.001 + NEGLIGIBLE], chosen)
         if len(added) == 0:
-            return fit.weights[np.argsort(order)]
+            return fit, chosen
         chosen = np.union1d(chosen, added)  # the error peaks between the fitted steps
 
 
-def fitted_steps(t_max: int, count: int = FITTED_TIMES) -> Int[np.ndarray, " T"]:
-    """Returns steps from 0 to t_max, dense where discounts change fast."""
-    return np.unique(np.round(np.geomspace(1, t_max + 1, count)).astype(int)) - 1
+def fitted_steps(wanted: Float[np.ndarray, "D every_step"], count: int) -> Int[np.ndarray, " T"]:
+    """Returns steps that are dense where discounts change fast: about `count` at first, and those around jumps."""
+    spread = np.unique(np.round(np.geomspace(1, wanted.shape[1], count)).astype(int)) - 1
+    bends = np.abs(np.diff(wanted, n=2)).max(axis=0)  # at t = 1, 2, ...
+    jumps = 1 + peaks(np.where(bends > JUMP, bends, -np.inf), MOST_ADDED)
+    return np.union1d(spread, np.concatenate([jumps - 1, jumps, jumps + 1]))
 
 
 def minimax_weights(
@@ -262,10 +275,9 @@ def least_error(target: Float[np.ndarray, " every_step"], cap: float) -> float:
     For any y with Σ|y_t| ≤ 1, the error is at least Σ y_t (d(t) - Σ wᵢ γᵢ^t). The dual y of a fit with a dense set of
     γ's makes this bound nearly equal to the smallest error.
     """
-    chosen = fitted_steps(len(target) - 1)
     low = np.log(min(-np.log(cap), MOST_RATE))
     width = np.log(MOST_RATE) - low
-    fit = minimax_weights(_decays(np.linspace(np.log(MOST_RATE), low, CANDIDATES), chosen), target[chosen])
+    fit, chosen = _minimax_fit(np.exp(-np.exp(np.linspace(np.log(MOST_RATE), low, CANDIDATES))), target)
     dual = fit.dual / max(np.abs(fit.dual).sum(), 1e-300)
     # A bound on Σ y_t γ^t: its maximum over a fine grid of ln λ, plus the most that it can rise between grid points.
     step = width / (BOUNDED - 1)

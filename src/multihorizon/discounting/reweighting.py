@@ -108,10 +108,8 @@ def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: f
     target, share = values / values[0], allowed / values[0]
     cap = float(np.clip(horizons.gammas.max(), 1e-6, 1 - 1 / LONGEST_SUGGESTED))
     if least_error(target, cap) <= share:
-        return (
-            f"{_enough_heads(wanted, values, cap, allowed)} with the same largest γ, chosen by minimax_grid, "
-            "would suffice"
-        )
+        count, verb = _enough_heads(wanted, values, cap, allowed)
+        return f"{count} with the same largest γ, chosen by minimax_grid, would {verb}"
     longest = 1 - 1 / LONGEST_SUGGESTED
     floor = least_error(target, longest)
     if floor <= share:
@@ -120,9 +118,10 @@ def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: f
             middle = (low + high) / 2
             low, high = (low, middle) if least_error(target, 1 - np.exp(-middle)) <= 0.98 * share else (middle, high)
         needed = 1 - float(f"{0.95 * np.exp(-high):.1e}")
+        count, verb = _enough_heads(wanted, values, needed, allowed)
         return (
-            f"no number of heads with γ ≤ {cap:.6g} would suffice; with a largest γ of {needed:.7g}, "
-            f"{_enough_heads(wanted, values, needed, allowed)} chosen by minimax_grid would"
+            f"no number of heads with γ ≤ {cap:.6g} would suffice; with a largest γ of {needed:.7g}, {count} chosen by "
+            f"minimax_grid would {verb}"
         )
     words = (
         f"heads with weights of at least 0 cannot reach an error below {floor * values[0]:.3g}, "
@@ -140,14 +139,14 @@ def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: f
     )
 
 
-def _enough_heads(wanted: Discount, values: np.ndarray, cap: float, allowed: float) -> str:
-    """Returns the number of heads with γ ≤ cap that express the discount, in words."""
+def _enough_heads(wanted: Discount, values: np.ndarray, cap: float, allowed: float) -> tuple[str, str]:
+    """Returns the number of heads with γ ≤ cap that express the discount, and whether they suffice, in words."""
     target = values / values[0]
     found = search(target[None], cap, np.array([least_error(target, cap)]))
     for count, heads in enumerate(islice(found, MOST_SUGGESTED), 1):
         if as_horizons(heads, count, cap, values[0]).fit(wanted, len(values) - 1).max_error <= allowed:
-            return _counted(count)
-    return f"more than {MOST_SUGGESTED} heads"
+            return _counted(count), "suffice"
+    return f"more than {MOST_SUGGESTED} heads", "be needed"
 
 
 def _counted(heads: int) -> str:

@@ -43,7 +43,7 @@ def search(wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[
         cap: The largest γ.
         floors: The smallest error that any number of heads can reach, for each discount.
     """
-    problem = problem_at(fitted_steps(wanted.shape[1] - 1, FITTED_TIMES), wanted, cap, floors, STEEPNESS)
+    problem = problem_at(fitted_steps(wanted, FITTED_TIMES), wanted, cap, floors, STEEPNESS)
     goal = max(STEEPNESS * GOOD_ENOUGH, NEAR_FLOOR * problem.top)
     best = descend(problem, _first(problem), DESCENTS, goal=goal)
     failures, count = 0, 1
@@ -64,7 +64,7 @@ def settled(
 ) -> Heads:
     """Descends further, down to smaller gains, and adds steps at which an error peaks between the fitted ones."""
     every_step = np.arange(wanted.shape[1])
-    chosen = fitted_steps(len(every_step) - 1, FITTED_TIMES)
+    chosen = fitted_steps(wanted, FITTED_TIMES)
     for _ in range(MOST_REFINEMENTS):
         problem = problem_at(chosen, wanted, cap, floors, STEEPNESS)
         best = descend(problem, weighted(problem, best.log_rates), FINE_DESCENTS, FINE_GAIN).heads

@@ -36,7 +36,8 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
         policy: The probability of each action in each state [S A].
 
     Returns:
-        The action values [S A], with an error of at most 1e-12 of the largest value.
+        The action values [S A], with an error of at most 1e-12 of the largest value, or about 1e-10 if a task never
+        ends and its series is summed.
 
     Raises:
         InputError: If the policy is invalid or the values can be infinite.

@@ -12,8 +12,9 @@ from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, check_mdp
 from multihorizon.mdp.values import optimal_control
 
-# Let γ be the largest discount factor and w its weight. A plan stops changing as soon as one of two quantities falls to
-# this value: γ^t e^{-λt}, or the sum of |wᵢ| γᵢ^t over the other heads divided by w γ^t.
+# Let γ be the largest discount factor, w its weight, and γ' the second-largest discount factor. A plan stops changing
+# as soon as one of two quantities falls to this value: γ^t e^{-λt}, or Σ|wᵢ| γ'^t / (|w| γ^t), where the sum runs over
+# the other heads. The second quantity is an upper bound on their total weight at time t, relative to that of γ.
 NEGLIGIBLE = 1e-14
 MOST_STEPS = 100_000
 MOST_PLANNED = 200_000_000  # a naive agent's number of plans, times the number of steps for which each plan changes

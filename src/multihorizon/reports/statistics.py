@@ -108,7 +108,7 @@ def interval(replicated: Value, freedom: float = np.inf) -> Float[np.ndarray, "2
 
 
 def freedom(*samples: Strata) -> float:
-    """Returns the degrees of freedom: for each environment, the number of seeds less one."""
+    """Returns the degrees of freedom: the number of seeds less one, summed over all samples and environments."""
     return float(sum(scores.shape[-1] - 1 for strata in samples for scores in strata))
 
 

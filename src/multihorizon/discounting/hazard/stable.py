@@ -108,8 +108,8 @@ class _Inverted(Prior):
     def _least_logits(self) -> tuple[float, float]:
         """The smallest logit u of the quadrature, and the smallest logit G of the table.
 
-        If the power is positive, G is the upper tail. For any float p < 1, the upper tail 1 - p is at least e^{-37}.
-        Otherwise B has a positive minimum, and G falls exponentially down to the smallest float.
+        If the power is positive, G is the upper tail 1 - p, which is at least e^{-37} for every float p < 1. If the
+        power is negative, B has a positive minimum, and G falls exponentially down to the smallest float.
         """
         return (-HIGH, -45.0) if self._power > 0 else (-40.0, -700.0)
 
@@ -141,7 +141,7 @@ class _Inverted(Prior):
         least = self._least_logits[1]
         v = _straightened(np.arange(float(_bent(np.float64(least))), float(_bent(np.float64(LARGEST_LOGIT))), SPACING))
         places = self._log_b(special.expit(v), special.expit(-v))  # at y = 1 / B(u) the logit of G is near that of u
-        if self._power < 0:  # B has a minimum; further down y itself grows
+        if self._power < 0:  # B has a minimum b > 0, and for large y the logit of G is about -b y
             places = places - np.log1p(np.logaddexp(0, -v))
         inner, outer, _ = self._integrals(-places)
         logits = np.log(inner) - np.log(outer)
