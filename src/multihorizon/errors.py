@@ -51,14 +51,14 @@ LARGEST_WHOLE_NUMBER = 2**53  # up to here a float can represent every whole num
 
 def positive(name: str, value: float) -> float:
     """Returns `value` if it is a positive, finite number."""
-    if not (_is_number(value) and value > 0 and math.isfinite(value)):
+    if not (is_number(value) and value > 0 and math.isfinite(value)):
         raise InputError(f"{name} must be a positive number, got {shown(value)}")
     return float(value)
 
 
 def at_least(name: str, value: int, least: int, most: int = LARGEST_WHOLE_NUMBER) -> int:
     """Returns `value` if it is a whole number from `least` to `most`."""
-    if not (_is_number(value) and math.isfinite(value) and value == int(value) and value >= least):
+    if not (is_number(value) and math.isfinite(value) and value == int(value) and value >= least):
         raise InputError(f"{name} must be a whole number of at least {least}, got {shown(value)}")
     if value > most:
         raise InputError(f"{name} must be at most {most:,}, got {shown(value)}")
@@ -79,14 +79,14 @@ def short_text(name: str, value: str, most: int = LONGEST_NAME) -> str:
 
 def inside(name: str, value: float, low: float, high: float) -> float:
     """Returns `value` if it lies in the open interval (low, high)."""
-    if not (_is_number(value) and low < value < high):
+    if not (is_number(value) and low < value < high):
         raise InputError(f"{name} must lie in ({low:g}, {high:g}), got {shown(value)}")
     return float(value)
 
 
 def between(name: str, value: float, low: float, high: float) -> float:
     """Returns `value` if it lies in the closed interval [low, high]; `high` may be ∞."""
-    if not (_is_number(value) and low <= value <= high):
+    if not (is_number(value) and low <= value <= high):
         allowed = f"lie in [{low:g}, {high:g}]" if high < math.inf else f"be a number of at least {low:g}"
         raise InputError(f"{name} must {allowed}, got {shown(value)}")
     return float(value)
@@ -100,7 +100,7 @@ def numbers(name: str, value: Any) -> "Numbers":
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError):  # such as a ragged list
         array = np.array(None)
-    if array.dtype.kind == "O" and array.size and all(_is_number(one) for one in array.flat):  # such as fractions
+    if array.dtype.kind == "O" and array.size and all(is_number(one) for one in array.flat):  # such as fractions
         return array.astype(float, copy=False)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be a number or an array of numbers, got {shown(value)}")
@@ -126,7 +126,7 @@ def as_function(name: str, value: Any, of: str) -> Callable[..., Any]:
     return value
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
     """Returns whether a value is a number that a float can represent. True and False are not numbers."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
@@ -139,7 +139,7 @@ def _is_number(value: object) -> bool:
 
 def shown(value: object) -> str:
     """Formats a value for an error message: a number as a number, anything else as its repr, cut to 80 characters."""
-    if not _is_number(value):
+    if not is_number(value):
         text = (
             repr(value) if not isinstance(value, int) or isinstance(value, bool) else "a number too large for a float"
         )

@@ -20,6 +20,7 @@ def raises(x): raise RuntimeError("no\\nluck")
 def nothing(x): return None
 def overflows(x): return math.exp(x)
 def leaves(x): raise SystemExit(0)
+def rises(t): return 0.5 if t == 1 else 0.9
 not_a_function = 3
 """
 
@@ -77,6 +78,8 @@ def test_discount_shows_that_the_published_grid_is_not_hyperbolic(capsys: pytest
         (["--grid", "minimax", "--heads", "3", "--gamma-cap", "0.997", "--t-max", "300"], 0.0042),
         (["--grid", "gauss", "--heads", "5"], 0.0015),
         (["--prior", "gamma:0.01,3", "--grid", "gauss", "--heads", "8"], 0.0015),
+        (["--prior", "stable:0.01,0.8", "--grid", "gauss", "--heads", "8"], 0.01),
+        (["--prior", "mittag-leffler:0.01,0.8", "--grid", "gauss", "--heads", "8"], 0.01),
         (["--discount", "quasi-hyperbolic:0.8,0.95", "--grid", "minimax", "--heads", "2"], 1e-6),
         (["--discount", "quasi_hyperbolic:delta=0.95,beta=0.8", "--grid", "minimax", "--heads", "2"], 1e-6),
         (["--discount", "exponential:0.9", "--grid", "gauss"], 1e-9),
@@ -265,6 +268,7 @@ def test_pathworld_prints_tables_and_writes_figures(
         ("discount --t-max -5", "--t-max must be a whole number of at least 1, got -5"),
         ("discount --grid gaus", "unknown grid 'gaus' (did you mean 'gauss'?); allowed: paper, gauss, minimax"),
         ("discount --prior exponentail", "unknown prior 'exponentail' (did you mean 'exponential'?)"),
+        ("preferences --discount function:{tmp}/mine.py:rises", "must not rise, but rises goes from 0.5 at t = 1"),
         ("discount --discount hyprbolic", "unknown discount 'hyprbolic' (did you mean 'hyperbolic'?)"),
         ("discount --discount quasi-hyperbolic:0.7,x", "the delta of quasi-hyperbolic must be a number, got 'x'"),
         ("discount --discount hyperbolic:1,2", "hyperbolic takes k; got 1,2"),

@@ -59,6 +59,12 @@ def test_late_deadline_does_not_worsen_the_fit_of_other_discounts() -> None:
     assert max(others) < 0.005
 
 
+def test_range_of_k_may_be_numpy_numbers() -> None:
+    plain = design_horizons((0.05, 1.0), 2)
+    for given in (np.array([0.05, 1.0]), (np.float64(0.05), 1.0)):
+        np.testing.assert_array_equal(design_horizons(given, 2).gammas, plain.gammas)
+
+
 def test_family_accepts_priors_and_functions() -> None:
     design = design_horizons([hazard.Gamma(0.1, 2.0), lambda t: 3 * 0.9**t], 3, gamma_max=0.99, t_max=60)
     assert design.max_error < 0.01

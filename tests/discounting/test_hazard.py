@@ -217,6 +217,14 @@ def test_prior_reprs_are_short() -> None:
     assert str(Mixture([Exponential(0.1), Dirac(0.2)], [0.25, 0.75])) == "0.25 Exponential(k=0.1) + 0.75 Dirac(k=0.2)"
 
 
+@pytest.mark.parametrize(("shape", "mean"), [(0.8, math.inf), (1.0, math.inf), (1.05, 20.0), (1.2, 5.0), (3.0, 0.5)])
+def test_mean_of_a_density_includes_its_tail(shape: float, mean: float) -> None:
+    """Lomax's density falls as λ^{-shape - 1}, and its mean is 1 / (shape - 1)."""
+    prior = Density(lambda x: shape * (1 + x) ** (-shape - 1))
+    assert prior.mean == pytest.approx(mean, rel=1e-8)
+    assert prior.hazard_rate(0.0) == prior.mean
+
+
 @pytest.mark.parametrize(
     ("prior", "shown"),
     [

@@ -166,7 +166,7 @@ def test_absorbing_state_without_reward_ends_the_episode() -> None:
     assert action_values(replace(mdp, discount=discount.hyperbolic(0.1)), policy).ravel().tolist() == [1, 0]
 
 
-@pytest.mark.parametrize(("k", "a"), [(0.1, 1.5), (1.0, 1.01), (0.01, 3.0)])
+@pytest.mark.parametrize(("k", "a"), [(0.1, 1.5), (1.0, 1.01), (0.01, 3.0), (0.1, 1.0001)])
 def test_power_laws_with_a_finite_sum_match_the_zeta_function(k: float, a: float) -> None:
     """Σ (1 + kt)^{-a} = k^{-a} ζ(a, 1/k)."""
     mdp, policy = endless()

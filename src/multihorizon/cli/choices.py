@@ -32,6 +32,8 @@ PRIORS: dict[str, dict[str, float]] = {
     "exponential": {"k": 0.01},
     "gamma": {"k": 0.01, "a": 2.0},
     "uniform": {"k": 0.01, "low": 0.0},
+    "mittag-leffler": {"k": 0.01, "s": 0.7},
+    "stable": {"k": 0.01, "s": 0.7},
 }
 
 HELP = """\
@@ -51,6 +53,8 @@ priors over the hazard, each of which implies a discount (give --prior more than
   exponential             k       mean k; implies the hyperbolic discount
   gamma                   k,a     scale k, shape a; implies the generalised hyperbolic discount
   uniform                 k,low   between low (default 0) and k
+  mittag-leffler          k,s     implies Rachlin's discount
+  stable                  k,s     implies the Ebert-Prelec discount
   dirac                   k       known hazard k; implies the exponential discount
   samples:FILE                    observed hazards: rates per step, numbers in a text file
   density:FILE.py:NAME            a Python function of the hazard that integrates to 1 (or a Prior)
@@ -128,7 +132,7 @@ def _prior(text: str, options: argparse.Namespace) -> "Prior":
     if name == "density":
         found = _from_file("density", values)
         return found if isinstance(found, hazard.Prior) else hazard.Density(_function(values, found))
-    make: Callable[..., Prior] = getattr(hazard, name.capitalize())
+    make: Callable[..., Prior] = getattr(hazard, name.title().replace("-", ""))
     return _made(make, name, values, PRIORS[name], options)
 
 

@@ -36,12 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from multihorizon.cli.terminal import show, show_json, table
     from multihorizon.discounting import discount
+    from multihorizon.discounting.sources import sampled
 
     choices.check_given(options)
     at_least("--wait", options.wait, 1, 100_000)
     for flag in ("sooner", "later", "delay"):
         positive(f"--{flag}", getattr(options, flag))
     wanted = choices.discount(options)
+    sampled(wanted, SEARCHED * options.wait)  # refuses a discount that rises
     first_step = min(1.0, float(wanted(options.delay) / wanted(0)) ** (1 / options.delay))
     asked = [_judge(d, options) for d in (wanted, discount.exponential(first_step))]
     if options.json:

@@ -15,7 +15,7 @@ from multihorizon.discounting.horizons import MOST_HEADS, Horizons
 from multihorizon.discounting.reweighting import Reweighting
 from multihorizon.discounting.search import NO_WEIGHT, fill_gaps, search, settled
 from multihorizon.discounting.sources import as_discount, sampled
-from multihorizon.errors import InputError, at_least, inside
+from multihorizon.errors import InputError, at_least, inside, is_number
 
 PER_DECADE = 3  # at least this many discounts per decade represent a range of k
 Source = Discount | Prior | Callable[[float], float]
@@ -93,7 +93,11 @@ class Design:
 
 
 def design_horizons(
-    discounts: Sequence[Source] | tuple[float, float], heads: int, *, gamma_max: float = 0.99, t_max: int = 1000
+    discounts: Sequence[Source] | tuple[float, float] | np.ndarray,
+    heads: int,
+    *,
+    gamma_max: float = 0.99,
+    t_max: int = 1000,
 ) -> Design:
     """Finds the discount factors that minimise the largest error over a whole family of discounts.
 
@@ -122,9 +126,9 @@ def design_horizons(
     return _designed(_family(discounts), heads, cap, at_least("t_max", t_max, 1))
 
 
-def _family(discounts: Sequence[Source] | tuple[float, float]) -> list[Discount]:
-    given = list(discounts) if isinstance(discounts, Sequence) else []
-    if len(given) == 2 and all(isinstance(k, int | float) for k in given):
+def _family(discounts: Sequence[Source] | tuple[float, float] | np.ndarray) -> list[Discount]:
+    given = list(discounts) if isinstance(discounts, Sequence | np.ndarray) else []
+    if len(given) == 2 and all(is_number(k) for k in given):
         low, high = (float(k) for k in given)  # type: ignore[arg-type]
         if not 0 < low < high < np.inf:
             raise InputError(f"a range of k must be two positive numbers, the smaller first, got ({low:g}, {high:g})")

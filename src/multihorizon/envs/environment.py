@@ -6,7 +6,7 @@ import jax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from multihorizon.envs.timing import Timing, TimingFields
-from multihorizon.errors import InputError, at_least
+from multihorizon.errors import InputError, at_least, instance
 
 
 class Step(NamedTuple):
@@ -82,6 +82,13 @@ def _traced(environment: Environment) -> tuple[Any, Any]:
     state, first = jax.eval_shape(environment.reset, jax.random.key(0))
     _, step = jax.eval_shape(environment.step, jax.random.key(0), state, jax.ShapeDtypeStruct((), "int32"))
     return first, step
+
+
+def check_environment(environment: Environment) -> Environment:
+    """Returns `environment` if it has the interface of JAX environments."""
+    if isinstance(environment, type):
+        raise InputError(f"environment must be a JAX environment, got the class {environment.__name__}; call it")
+    return instance("environment", environment, Environment, "a JAX environment, such as Foraging().environment()")
 
 
 def timing_fields(environment: Environment) -> TimingFields:

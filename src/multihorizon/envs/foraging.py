@@ -13,7 +13,7 @@ from scipy import sparse
 
 from multihorizon.discounting.discount import Discount, none
 from multihorizon.discounting.hazard import Dirac, Exponential, Prior
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, at_least, instance
 from multihorizon.mdp import HazardousMDP
 
 if TYPE_CHECKING:
@@ -58,11 +58,13 @@ class Foraging:
     most_steps: int = 200
 
     def __post_init__(self) -> None:
+        instance("field", self.field, str, "a map, a string of several lines")
         wrong = set(self.field) - set("0123456789S.<>^v# \n")
         if wrong:
             raise InputError(f"a foraging map is drawn with digits, S . < > ^ v and #, not {' '.join(sorted(wrong))}")
         if "S" not in self.field:
             raise InputError("a foraging map needs a start, S")
+        at_least("most_steps", self.most_steps, 0)
 
     @property
     def rows(self) -> list[str]:

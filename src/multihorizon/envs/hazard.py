@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from multihorizon.discounting.hazard import Prior
 from multihorizon.discounting.hazard.prior import check_prior
-from multihorizon.envs.environment import Environment, Step, timing_fields
+from multihorizon.envs.environment import Environment, Step, check_environment, timing_fields
 from multihorizon.errors import InputError
 
 STRATA = 65_536  # hazards are drawn from this many equally likely quantiles of the prior
@@ -44,6 +44,7 @@ class Hazard:
     prior: Prior
 
     def __post_init__(self) -> None:
+        check_environment(self.environment)
         check_prior(self.prior, "prior")
 
     @cached_property
@@ -92,6 +93,7 @@ class Lethal:
     environment: Environment
 
     def __post_init__(self) -> None:
+        check_environment(self.environment)
         if not timing_fields(self.environment).survival:
             raise InputError(
                 f"Lethal needs steps that report survival, but {type(self.environment).__name__} reports none"

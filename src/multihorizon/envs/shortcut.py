@@ -15,7 +15,7 @@ from scipy import sparse
 from multihorizon.discounting.discount import Discount, none
 from multihorizon.discounting.hazard import Dirac, Prior
 from multihorizon.envs.foraging import MOVES
-from multihorizon.errors import InputError, positive
+from multihorizon.errors import InputError, at_least, instance, is_number, positive, shown
 from multihorizon.mdp import HazardousMDP
 
 if TYPE_CHECKING:
@@ -54,14 +54,16 @@ class Shortcut:
     most_steps: int = 200
 
     def __post_init__(self) -> None:
+        instance("field", self.field, str, "a map, a string of several lines")
         wrong = set(self.field) - set("SG.!~#\n")
         if wrong:
             raise InputError(f"a shortcut map is drawn with S G . ! ~ and #, not {' '.join(sorted(wrong))}")
         if not {"S", "G"} <= set(self.field):
             raise InputError("a shortcut map needs a start, S, and a goal, G")
-        if not 0 < self.survival <= 1:
-            raise InputError(f"survival must lie in (0, 1], got {self.survival:g}")
+        if not (is_number(self.survival) and 0 < self.survival <= 1):
+            raise InputError(f"survival must lie in (0, 1], got {shown(self.survival)}")
         positive("mud_duration", self.mud_duration)
+        at_least("most_steps", self.most_steps, 0)
 
     @property
     def rows(self) -> list[str]:

@@ -307,7 +307,7 @@ class Policy:
             raise InputError("elapsed must be 0 or more, and finite: it counts steps since the start of the episode")
         weights = self.horizons.weights
         if self.agent.consistency is Consistency.PRECOMMITTED:
-            weights = weights_after(times, weights, self.horizons.gammas)
+            weights = weights_after(np.minimum(times, LONGEST_ELAPSED), weights, self.horizons.gammas)
         return np.broadcast_to(weights, (count, weights.shape[-1]))
 
     def _batch(self, obs: ArrayLike) -> tuple[Any, bool]:

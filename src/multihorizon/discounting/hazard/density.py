@@ -10,7 +10,7 @@ from numpy.polynomial.legendre import leggauss, legint, legval, legvander
 from numpy.typing import ArrayLike
 
 from multihorizon.discounting.hazard.mixed import Samples
-from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, rates
+from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, rates, times
 from multihorizon.errors import InputError, as_function, numbers, shown
 
 SMALLEST, LARGEST = 1e-60, 1e12  # hazards outside this range behave as 0 and ∞ over any practical number of steps
@@ -20,6 +20,7 @@ MOST_PANELS = 20_000
 TOLERANCE = 1e-10  # error of the integral over one panel; the whole integral is 1
 PROBES = (-0.8, -0.4, 0.0, 0.3, 0.7)  # points of a panel, scaled to [-1, 1], at which it is compared with its halves
 HALVINGS = 50  # bisections of a panel to find a quantile, down to 1e-15 of its width
+POWER_ERROR = 1e-6  # rounding error of the exponent of a density's tail
 X, W = leggauss(ORDER)
 
 
@@ -178,9 +179,21 @@ class Density(Prior):
         coefficients = self._coefficients[:, panel]
         return lambda x: np.clip(low + legval(x, coefficients, tensor=False), low, high)
 
-    @property
+    @cached_property
     def mean(self) -> float:
-        return self.nodes.mean
+        return self.nodes.mean + self._mean_beyond()
+
+    def _mean_beyond(self) -> float:
+        """Returns the part of the mean from hazards beyond `LARGEST`, where p is taken to be a power law."""
+        if self.support[1] <= LARGEST:
+            return 0.0
+        near, far = _evaluate(self.function, np.array([LARGEST / 10, LARGEST]))
+        if far == 0:
+            return 0.0
+        exponent = np.log10(near / far)
+        if exponent <= 2 + POWER_ERROR:
+            return np.inf
+        return float(far * LARGEST**2 / (exponent - 2))
 
     def density(self, rate: ArrayLike) -> Values:
         rate = rates(rate)
@@ -217,4 +230,4 @@ class Density(Prior):
         return self.nodes.log_survival(t)
 
     def hazard_rate(self, t: ArrayLike) -> Values:
-        return self.nodes.hazard_rate(t)
+        return np.where(times(t) == 0, self.mean, self.nodes.hazard_rate(t))[()]
