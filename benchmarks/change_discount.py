@@ -132,7 +132,7 @@ def under_priors(
     retrain: Callable[[mh.Discount], list[mh.Policy]],
     earn: Callable[[list[mh.Policy], mh.hazard.Prior], np.ndarray],
     t_max: int,
-    write: Callable[[dict[str, Result]], None] = lambda rows: None,
+    write: Callable[[dict[str, Result]], object] = lambda rows: None,
 ) -> dict[str, Result]:
     """Compares the agent trained once with agents trained for each prior. Calls `write` after each prior."""
     rows: dict[str, Result] = {}

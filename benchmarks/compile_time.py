@@ -33,7 +33,7 @@ def main() -> None:
     jax.config.update("jax_enable_compilation_cache", False)
     compiled: list[float] = []
     jax.monitoring.register_event_duration_secs_listener(
-        lambda event, seconds, **_: compiled.append(seconds) if event == EVENT else None
+        lambda event, duration_secs, **_: compiled.append(duration_secs) if event == EVENT else None
     )
     found = {}
     print("| environment | compilation, s | programs | whole iteration, s |\n|---|---|---|---|", flush=True)

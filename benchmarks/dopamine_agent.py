@@ -9,8 +9,8 @@ def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
     for name in ("baselines", "baselines.common", "baselines.common.atari_wrappers"):
         sys.modules[name] = ModuleType(name)  # Dopamine imports these for Procgen only, so stubs suffice
     sys.modules["baselines.common"].atari_wrappers = sys.modules["baselines.common.atari_wrappers"]  # type: ignore[attr-defined]
-    import gin  # type: ignore[import-not-found]
-    from dopamine.jax.agents.rainbow.rainbow_agent import JaxRainbowAgent  # type: ignore[import-not-found]
+    import gin
+    from dopamine.jax.agents.rainbow.rainbow_agent import JaxRainbowAgent
 
     gin.parse_config(
         f"""
@@ -27,7 +27,7 @@ def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
 def world_and_agent(game: str, warm_up: int) -> tuple[Any, Any]:
     """Returns Dopamine's environment, with sticky actions, and its agent."""
     rainbow(2, 100, 50)  # stubs missing packages and parses the configuration
-    from dopamine.discrete_domains.atari_lib import create_atari_environment  # type: ignore[import-not-found]
+    from dopamine.discrete_domains.atari_lib import create_atari_environment
 
     world = create_atari_environment(game)
     return world, rainbow(world.action_space.n, capacity=100_000, warm_up=warm_up)

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import in_one_line  # noqa: F401
 import numpy as np
@@ -50,7 +51,8 @@ def main() -> None:
         alone = time.perf_counter() - begun
         rng, folder = random.Random(0), Path(place) / "killed"
         words = [*LINE.split(), "--out", str(folder)]
-        kills, ends = [], []
+        kills: list[dict[str, Any]] = []
+        ends: list[bool] = []
         while len(kills) < options.kills:
             process = subprocess.Popen([*command, *words], env=environment, stderr=subprocess.DEVNULL)
             wait = rng.uniform(1, max(4.0, 0.5 * alone))

@@ -171,7 +171,7 @@ def main() -> None:
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
         subprocess.run(command(Path(place) / "whole"), check=True, stderr=subprocess.DEVNULL)
         whole = results(Path(place) / "whole")
-        told = {}
+        told: dict[str, dict[str, Any]] = {}
         if not options.ray_only:
             out = Path(place) / "process"
             killed = processes(out, rng, options.kills)

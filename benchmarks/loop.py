@@ -11,7 +11,7 @@ Dopamine's JAX Rainbow in the same process; benchmarks/update_cpu.py says how to
 import argparse
 import os
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +45,7 @@ class Clock:
     """Adds up the seconds that each part of a turn has taken so far."""
 
     def __init__(self) -> None:
-        self.taken: Counter[str] = Counter()
+        self.taken: dict[str, float] = defaultdict(float)
 
     def timed(self, name: str, part: Callable[..., Any]) -> Callable[..., Any]:
         def timing(*given: Any) -> Any:
@@ -63,11 +63,11 @@ class Clock:
         In a turn, the host receives a group's step, dispatches it and its updates to the device, waits for the actions,
         and sends them.
         """
-        watched, environments = collector, collector.environments
+        environments = collector.environments
         for owner, name, part in (
             (environments, "waiting for environments", "receive"),
-            (watched, "handing over a step", "_store"),
-            (watched, "handing over updates", "_update"),
+            (collector, "handing over a step", "_store"),
+            (collector.programs, "handing over updates", "learn"),
             (environments, "waiting for actions, and sending them", "send"),
         ):
             setattr(owner, part, self.timed(name, getattr(owner, part)))
@@ -89,7 +89,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     clock = Clock()
     clock.watch(collector)
     seen: list[Progress] = []
-    marks: list[tuple[float, int, Counter[str]]] = []  # time, step, and seconds taken by each part so far
+    marks: list[tuple[float, int, dict[str, float]]] = []  # time, step, and seconds taken by each part so far
 
     def report(progress: Progress) -> None:
         seen.append(progress)

@@ -139,7 +139,7 @@ def draw(out: Path, game: str) -> Figure:
     found = [(name, runs) for name in VARIANTS if (runs := runs_of(out / name))]
     for place, (name, runs) in enumerate(found):
         colour, line = COLOURS[place % len(COLOURS)], "-" if place < len(COLOURS) else "--"
-        label = describe(name)
+        label: str | None = describe(name)
         for run in runs:
             rows = read_metrics(run)
             frames = [row["step"] * 4 / 1e6 for row in rows]

@@ -10,6 +10,7 @@ The numbers that it prints are frozen in tests/reports/test_statistics.py.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from rliable import library, metrics
@@ -17,7 +18,7 @@ from rliable import library, metrics
 from multihorizon.reports import statistics
 
 REPLICATIONS = 20_000
-MEASURES: dict[str, tuple[Callable, Callable]] = {
+MEASURES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "median": (metrics.aggregate_median, statistics.median),
     "IQM": (metrics.aggregate_iqm, statistics.iqm),
     "mean": (metrics.aggregate_mean, statistics.mean),
@@ -31,7 +32,7 @@ def scores(agent: int) -> np.ndarray:
     return rng.lognormal(rng.normal(0, 1, 10), 0.4, (5, 10)) * (1 + 0.3 * agent)
 
 
-def show(name: str, point: float, ends: np.ndarray, ours: float, our_ends: tuple) -> None:
+def show(name: str, point: float, ends: np.ndarray, ours: float, our_ends: np.ndarray) -> None:
     low, high = (float(end) for end in our_ends)
     theirs = f"{point:.6f} [{float(ends[0]):.3f}, {float(ends[1]):.3f}]"
     print(f"{name:28} rliable {theirs}   ours {ours:.6f} [{low:.3f}, {high:.3f}]")

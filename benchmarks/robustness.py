@@ -46,7 +46,8 @@ class Tally:
     """Cases and failures of one kind."""
 
     def __init__(self, kind: str, wanted: int) -> None:
-        self.kind, self.wanted, self.cases, self.failures = kind, wanted, 0, []
+        self.kind, self.wanted, self.cases = kind, wanted, 0
+        self.failures: list[dict[str, str]] = []
         self.begun = time.monotonic()
 
     def add(self, case: str, problem: str | None) -> None:

@@ -23,6 +23,7 @@ from torch_update import FORMS, Subject, check_device
 from multihorizon.agents import replay as replays
 from multihorizon.agents.learner import Learner, LearnerState
 from multihorizon.agents.networks import NATURE
+from multihorizon.agents.optimisers import Adam
 from multihorizon.agents.presets import preset
 from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.training.compiling import compiled
@@ -95,6 +96,7 @@ def draws_of(replay: Replay, indices: Any) -> torch.Tensor:
 def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
     """Prints the distance between the Learner's updates and PyTorch's, and returns whether it is within tolerance."""
     preset_ = preset("multi-rainbow")
+    assert isinstance(preset_.optimiser, Adam)
     optimiser = replace(preset_.optimiser, epsilon_hat=False)  # PyTorch's Adam has no such option
     learning = replace(preset_, compute_dtype=dtype, optimiser=optimiser)
     learner = Learner(learning, ACTIONS, (84, 84, STACK), NATURE)

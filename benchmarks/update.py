@@ -79,7 +79,7 @@ class Subject:
         self.updates = updates
         self.losses = jnp.zeros((seeds, updates, heads))
         # As in training, no memory is reallocated, so that a CUDA graph can be reused.
-        self.run_ = compiled(jax.vmap(self._updates), donate_argnums=(0, 1), keep_unused=True)
+        self.run_: Any = compiled(jax.vmap(self._updates), donate_argnums=(0, 1), keep_unused=True)
         self.keys = [jax.random.split(jax.random.key(i + 1), seeds) for i in range(BATCHES)]
         self.calls = 0
 
@@ -97,7 +97,8 @@ class Subject:
         del losses  # its memory is reused for the next losses
 
         def one(carry: Any, key: Any) -> Any:
-            state, replay, metrics = self.learner.learn(self.shape, *carry, key)
+            state, replay = carry
+            state, replay, metrics = self.learner.learn(self.shape, state, replay, key)
             return (state, replay), metrics.losses
 
         if self.updates == 1:  # in a loop, even of one iteration, XLA's convolutions are single-threaded on a CPU
@@ -222,6 +223,7 @@ def peers(case: dict[str, Any], sizes: Sizes, usual: bool, autotune: bool) -> It
         compiled = "compiled and autotuned" if tuned else "compiled"
         own = ", PyTorch's own fused Adam" if adam == "fused" else ""
         how = f"PyTorch, {compiled}{replayed}, {CONVOLUTIONS[convolve]}{own}"
+        subject: Any = None
         try:
             subject = torch_update.Subject(
                 case["heads"],

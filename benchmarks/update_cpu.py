@@ -57,7 +57,8 @@ def ours(name: str, in_loop: bool) -> Callable[[], None]:
             return state, replay
 
         def one(carry: Any, key: Any) -> Any:
-            state, replay, _ = learner.learn(shape, *carry, key)
+            state, replay = carry
+            state, replay, _ = learner.learn(shape, state, replay, key)
             return (state, replay), None
 
         return jax.lax.scan(one, (state, replay), jax.random.split(key, UPDATES_IN_LOOP))[0]

@@ -38,6 +38,10 @@ def atomically(path: Path) -> Iterator[Path]:
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())  # otherwise a power cut could leave an empty file under the new name
         os.replace(unfinished, path)
+    except OSError as problem:
+        if problem.filename in (None, str(unfinished)):  # a full disk gives an error without a name
+            problem.filename = str(path)
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 

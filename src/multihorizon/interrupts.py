@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 SECONDS_TO_TRY_AGAIN = 0.05
@@ -74,8 +74,14 @@ def deferred() -> Iterator[None]:
 def leave_at_once(number: int, frame: Any = None) -> None:
     """Ends the process. This handles signals while the program starts and while it exits."""
     del frame
-    os.write(2, b"multihorizon: interrupted\n")
+    _tell(b"multihorizon: interrupted\n")
     os._exit(128 + number)
+
+
+def _tell(line: bytes) -> None:
+    """Writes to stderr from a signal handler. stderr may be a closed terminal or a full disk."""
+    with suppress(OSError):
+        os.write(2, line)
 
 
 def _first(number: int, frame: Any) -> None:
@@ -86,7 +92,7 @@ def _first(number: int, frame: Any) -> None:
             signal.signal(one, _second)
     if not _received.deferring:
         raise Interrupted(number)
-    os.write(2, b"\nmultihorizon: interrupted, stopping after the current step; interrupt again to stop at once\n")
+    _tell(b"\nmultihorizon: interrupted, stopping after the current step; interrupt again to stop at once\n")
 
 
 def _swallowed(told: "sys.UnraisableHookArgs") -> None:
@@ -102,7 +108,7 @@ def _swallowed(told: "sys.UnraisableHookArgs") -> None:
 
 def _second(number: int, frame: Any) -> None:
     del frame
-    os.write(2, b"\nmultihorizon: stopped at once; the last checkpoint is kept\n")
+    _tell(b"\nmultihorizon: stopped at once; the last checkpoint is kept\n")
     os._exit(128 + number)
 
 

@@ -17,10 +17,10 @@ from multihorizon.cli import main
 LINE = "train dqn --env foraging --steps 2000000 --training-steps 300 --evaluation-steps 0 --set warm_up_steps=300"
 
 
-def started(out: Path) -> "subprocess.Popen[str]":
+def started(out: Path, stderr: Any = subprocess.PIPE) -> "subprocess.Popen[str]":
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     words = [sys.executable, "-m", "multihorizon", *LINE.split(), "--out", str(out)]
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=stderr, text=True)
     deadline = time.monotonic() + 90
     while not (out / "weights-latest.npz").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -41,6 +41,15 @@ def test_first_signal_writes_a_checkpoint_and_says_how_to_resume(
     assert process.returncode == status
     assert "Traceback" not in told
     assert "continues after iteration" in told.strip().splitlines()[-1]
+    assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk that is always full")
+def test_signal_writes_a_checkpoint_even_if_stderr_cannot_be_written(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        process = started(tmp_path / "run", stderr=full)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 143
     assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
 
 

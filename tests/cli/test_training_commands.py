@@ -77,6 +77,8 @@ def test_train_writes_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbow --env forging", "unknown environment 'forging' (did you mean 'foraging'?)"),
         ("train rainbow --env Seaquest", "unknown environment 'Seaquest' (did you mean 'atari/Seaquest'?)"),
         ("train rainbow", "the following arguments are required: --env"),
+        ("train rainbow --env foraging --checkpoint-minutes=--", "--checkpoint-minutes needs a value, got '--'"),
+        ("train rainbow --env foraging --set=--", "--set needs a value, got '--'"),
         ("train rainbow --env foraging --steps 10", "--steps must be more than the 2,000 steps of the warm-up"),
         ("train rainbow --env foraging --seeds 0", "--seeds must be a whole number"),
         ("train rainbow --env foraging --evaluation-envs 0", "--evaluation-envs must be a whole number"),

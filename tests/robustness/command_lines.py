@@ -181,6 +181,8 @@ def _option(rng: random.Random, action: argparse.Action, folder: Path) -> list[s
     if not action.option_strings:
         return values
     flag = rng.choice(action.option_strings)
+    if rng.random() < 0.03:
+        return [f"{flag}=--"]  # argparse treats this value specially
     return [f"{flag}={values[0]}"] if len(values) == 1 and rng.random() < 0.5 else [flag, *values]
 
 

@@ -130,7 +130,10 @@ def _add_link(path: Path, rng: random.Random) -> str:
     unfinished = f".{path.stem}.unfinished-{os.getpid()}{path.suffix}"
     added = path.with_name(rng.choice([unfinished, "damaged-metrics.jsonl", "weights-000010.npz", "report", "videos"]))
     added.unlink(missing_ok=True)
-    rng.choice([os.symlink, os.link])(_precious(path), added)
+    if rng.random() < 0.5:
+        added.symlink_to(_precious(path))
+    else:
+        os.link(_precious(path), added)
     return added.name.replace(str(os.getpid()), "PID")
 
 

@@ -1,7 +1,9 @@
 """Tests policies: changes of the discount, saving and loading, and invalid or untrusted input."""
 
 import dataclasses
+import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,34 @@ def test_invalid_arguments_of_evaluate(policy: mh.Policy, given: dict[str, Any],
 
 def test_one_episode_has_no_interval(policy: mh.Policy) -> None:
     assert repr(mh.evaluate(policy, episodes=1)).startswith("Returns(1 episode: ")
+
+
+def test_saving_keeps_files_of_others(policy: mh.Policy, tmp_path: Path) -> None:
+    names = ["weights.safetensors", "weights-final.safetensors", "weights-0123abcd.safetensors"]
+    for name in names:
+        (tmp_path / name).write_text("precious")
+    policy.save(tmp_path)
+    assert [(tmp_path / name).read_text() for name in names] == ["precious"] * 3
+
+
+def test_weights_of_a_type_that_numpy_lacks_are_refused(policy: mh.Policy, tmp_path: Path) -> None:
+    folder = policy.save(tmp_path / "policy")
+    (path,) = folder.glob("*.safetensors")
+    length = int.from_bytes(path.read_bytes()[:8], "little")
+    content = path.read_bytes()
+    header = json.loads(content[8 : 8 + length])
+    start = 0
+    for name, entry in header.items():
+        count = int(np.prod(entry["shape"]))
+        header[name] = {"dtype": "BF16", "shape": entry["shape"], "data_offsets": [start, start + 2 * count]}
+        start += 2 * count
+    words = json.dumps(header).encode()
+    path.write_bytes(len(words).to_bytes(8, "little") + words + bytes(start))
+    checksum = f"{zlib.crc32(path.read_bytes()):08x}"
+    path.rename(folder / f"weights-{checksum}.safetensors")
+    write_json(folder / "policy.json", read_json(folder / "policy.json") | {"weights_checksum": checksum})
+    with pytest.raises(mh.InputError, match="cannot be read: it holds the type 'BF16', but weights are float32"):
+        mh.load(folder)
 
 
 def test_saved_policy_has_no_seeds(policy: mh.Policy, tmp_path: Path) -> None:

@@ -57,7 +57,9 @@ def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarr
     if abs(horizons.gammas[nearest] - target) > 1e-6:
         heads = ", ".join(f"{g:.5g}" for g in horizons.gammas)
         raise InputError(f"there is no head with γ = {target:g} to act by; the heads have {heads}")
-    return np.eye(len(horizons))[nearest]
+    weights = np.zeros(len(horizons))
+    weights[nearest] = 1.0
+    return weights
 
 
 FADED = -1e30  # replaces log 0, since 0 · log 0 is NaN: e^{-1e30 t} is 1 at t = 0 and 0 later

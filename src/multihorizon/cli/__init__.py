@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from multihorizon import __version__, interrupts
 from multihorizon.cli import (
@@ -57,6 +57,11 @@ examples:
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if action.option_strings and arg_strings == ["--"]:  # argparse would return an empty list
+            raise InputError(f"{action.option_strings[-1]} needs a value, got '--'")
+        return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")

@@ -82,15 +82,6 @@ def add_arguments(parser: argparse.ArgumentParser, k: float) -> None:
     parser.epilog = HELP
 
 
-def check_given(options: argparse.Namespace) -> None:
-    """Refuses an option given as --option=--, for which argparse returns an empty list."""
-    for name, value in vars(options).items():
-        if value == [] or (isinstance(value, list) and [] in value):
-            raise InputError(
-                f"--{'gamma-cap' if name == 'gamma_max' else name.replace('_', '-')} needs a value, got '--'"
-            )
-
-
 def discount(options: argparse.Namespace) -> "Discount":
     """Returns the discount that the options describe."""
     from multihorizon.discounting import discount as discounts

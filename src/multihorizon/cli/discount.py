@@ -45,7 +45,6 @@ def run(options: argparse.Namespace) -> None:
     from multihorizon.discounting import report_grid
     from multihorizon.files import writable_folder
 
-    choices.check_given(options)
     one_of("grid", options.grid, GRIDS)
     at_least("--t-max", options.t_max, 1, 1_000_000)
     at_least("--heads", options.heads, 1, 1000)

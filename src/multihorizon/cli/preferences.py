@@ -38,7 +38,6 @@ def run(options: argparse.Namespace) -> None:
     from multihorizon.discounting import discount
     from multihorizon.discounting.sources import sampled
 
-    choices.check_given(options)
     at_least("--wait", options.wait, 1, 100_000)
     for flag in ("sooner", "later", "delay"):
         positive(f"--{flag}", getattr(options, flag))

@@ -129,13 +129,13 @@ def design_horizons(
 def _family(discounts: Sequence[Source] | tuple[float, float] | np.ndarray) -> list[Discount]:
     given = list(discounts) if isinstance(discounts, Sequence | np.ndarray) else []
     if len(given) == 2 and all(is_number(k) for k in given):
-        low, high = (float(k) for k in given)  # type: ignore[arg-type]
+        low, high = (float(k) for k in given)
         if not 0 < low < high < np.inf:
             raise InputError(f"a range of k must be two positive numbers, the smaller first, got ({low:g}, {high:g})")
         return [hyperbolic(float(k)) for k in np.geomspace(low, high, int(PER_DECADE * np.log10(high / low)) + 2)]
     if len(given) < 2:
         raise InputError("discounts must be a list of two or more discounts, or the smallest and the largest k")
-    return [as_discount(one, "design_horizons") for one in given]  # type: ignore[arg-type]
+    return [as_discount(one, "design_horizons") for one in given]
 
 
 def _share(fit: Reweighting) -> float:

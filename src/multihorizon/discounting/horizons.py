@@ -38,6 +38,8 @@ def discount_factors(gammas: ArrayLike) -> Float[np.ndarray, " H"]:
     array = numbers("gammas", gammas).copy()
     if array.ndim != 1 or array.size == 0 or not np.all((array >= 0) & (array <= 1)):
         raise InputError("gammas must be one or more discount factors in [0, 1]")
+    if array.size > MOST_HEADS:
+        raise InputError(f"gammas must be at most {MOST_HEADS:,} discount factors, got {array.size:,}")
     return array
 
 

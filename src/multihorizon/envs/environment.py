@@ -6,7 +6,7 @@ import jax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from multihorizon.envs.timing import Timing, TimingFields
-from multihorizon.errors import InputError, at_least, instance
+from multihorizon.errors import InputError, at_least, shown
 
 
 class Step(NamedTuple):
@@ -88,7 +88,10 @@ def check_environment(environment: Environment) -> Environment:
     """Returns `environment` if it has the interface of JAX environments."""
     if isinstance(environment, type):
         raise InputError(f"environment must be a JAX environment, got the class {environment.__name__}; call it")
-    return instance("environment", environment, Environment, "a JAX environment, such as Foraging().environment()")
+    if not isinstance(environment, Environment):
+        wanted = "a JAX environment, such as Foraging().environment()"
+        raise InputError(f"environment must be {wanted}, got {shown(environment)}")
+    return environment
 
 
 def timing_fields(environment: Environment) -> TimingFields:

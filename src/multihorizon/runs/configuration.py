@@ -135,6 +135,8 @@ def restored(value: Any, hint: Any = None) -> Any:
             if not _fits(item, hints[name]):
                 wanted = getattr(hints[name], "__name__", str(hints[name]))
                 raise TypeError(f"{name} must be {wanted}, got {repr(item)[:80]}")
+            if hints[name] is float:
+                given[name] = float(item)  # a large int does not fit into the device's integers
         return kind(**given)
     if isinstance(value, list):
         return tuple(restored(item) for item in value)

@@ -5,6 +5,7 @@ Unless `trust` is set, loading cannot run code.
 
 import re
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from multihorizon.agents.learner import Learner
 from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, as_torso
 from multihorizon.agents.risk import restored_risk
 from multihorizon.errors import InputError, at_least, one_of, short_text
-from multihorizon.files import atomically, read_json, write_json
+from multihorizon.files import atomically, file_checksum, read_json, write_json
 from multihorizon.room import bytes_of
 from multihorizon.runs.configuration import plain, restored
 from multihorizon.runs.policy import Policy, check_environment
@@ -39,7 +40,7 @@ def save_policy(policy: Policy, folder: Path) -> Path:
         raise InputError(f"{folder} is a file; a policy is saved to a folder")
     content = save({name: np.asarray(value) for name, value in policy.parameters.items()})
     checksum = f"{zlib.crc32(content):08x}"
-    weights = folder / WEIGHTS.format(checksum=checksum)
+    weights, replaced = folder / WEIGHTS.format(checksum=checksum), _old_weights(folder)
     with atomically(weights) as file:
         file.write_bytes(content)
     stored = policy.network
@@ -56,10 +57,22 @@ def save_policy(policy: Policy, folder: Path) -> Path:
         "risk": plain(policy.risk),
     }
     write_json(folder / CONFIGURATION, description, checked=True)
-    for replaced in (folder / OLD_WEIGHTS, *folder.glob(WEIGHTS.format(checksum="*"))):
-        if replaced != weights:
-            replaced.unlink(missing_ok=True)
+    for one in replaced:
+        if one != weights:
+            one.unlink(missing_ok=True)
     return folder
+
+
+def _old_weights(folder: Path) -> list[Path]:
+    """Returns the weights files of policies in a folder. Their checksum is in their name or in policy.json."""
+    found = [path for path in folder.glob(WEIGHTS.format(checksum="*")) if path.is_file() and not path.is_symlink()]
+    found = [path for path in found if path.name == WEIGHTS.format(checksum=file_checksum(path))]
+    earlier = folder / OLD_WEIGHTS
+    with suppress(InputError):  # there is no policy
+        checksum = read_json(folder / CONFIGURATION).get("weights_checksum")
+        if earlier.is_file() and checksum in (None, file_checksum(earlier)):
+            found.append(earlier)
+    return found
 
 
 def load_policy(folder: Path, env: Any = None, network: Any = None, trust: bool = False) -> Policy:
@@ -104,6 +117,8 @@ def load_policy(folder: Path, env: Any = None, network: Any = None, trust: bool 
         raise InputError(f"{weights} cannot be read: {problem.strerror}") from None
     except (SafetensorError, ValueError) as problem:
         raise InputError(f"{weights} cannot be read: {problem}") from None
+    except (KeyError, TypeError, AttributeError) as problem:  # a type that NumPy lacks
+        raise InputError(f"{weights} cannot be read: it holds the type {problem}, but weights are float32") from None
     check_shapes(held, like, weights)
     parameters = {name: jnp.asarray(held[name]) for name in like}
     return Policy(agent, environment, actions, shape, dtype, given, parameters, risk=risk, own_env=env)
