@@ -108,7 +108,7 @@ def over_k(env: str, seeds: int, steps: int, path: Path) -> Result:
 
 @styled
 def draw(found: Result, game: str) -> Figure:
-    """Draws returns relative to the agent with its discount unchanged, and how many choices change."""
+    """Draws returns relative to the agent without the change, and the share of choices that differ from KS[0]'s."""
     figure, (left, right) = canvas(10, 3.6, columns=2)
     before = {k: np.mean(row) for k, row in found["unchanged"].items()}
     for name, colour, mark, label in (
@@ -126,7 +126,7 @@ def draw(found: Result, game: str) -> Figure:
     shares = np.array(list(found["differs"].values()))
     right.plot(KS, shares.mean(axis=1), color=BLUE)
     right.fill_between(KS, shares.min(axis=1), shares.max(axis=1), color=BLUE, alpha=0.2, lw=0)
-    right.set(title=f"{game.capitalize()}: other choices than with k = {KS[0]:g}", ylabel="share of states")
+    right.set(title=f"{game.capitalize()}: choices that differ from k = {KS[0]:g}", ylabel="share of states")
     right.set_ylim(0, 1)
     for axes in (left, right):
         axes.set(xscale="log", xlabel="k of the discount 1 / (1 + kt)")

@@ -74,7 +74,7 @@ def looked_at(one: Learner, state: LearnerState, given: Transition) -> tuple[Any
 
 
 def looks(one: Learner, state: LearnerState, batches: list[Transition], precision: str = "default") -> list[Any]:
-    """Applies `looked_at` to each batch. A GPU multiplies float32 as TF32 (ten bits) unless precision is "highest"."""
+    """Applies `looked_at` to each batch. A GPU multiplies float32 as TF32 unless precision is "highest"."""
     with jax.default_matmul_precision(precision):
         look = jax.jit(lambda state, given: looked_at(one, state, given))
         return [look(state, given) for given in batches]

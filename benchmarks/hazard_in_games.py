@@ -7,10 +7,9 @@ the hazard, the expected return under it is therefore the expectation of Σ d(t)
 (Section 4 of the paper). One set of episodes serves all priors, and no deaths are sampled. Writes hazard.json into the
 folder of the run: the mean of each seed under each prior.
 
-`any-rainbow` also plays with weights fitted to the discount of each prior. In every state of these episodes, its action
-is compared with that of a second agent, which has the same network and the weights for the prior with the least hazard.
-If the first agent itself plays with these weights, the second has those for the prior with the most hazard. The share
-of states in which the two agents disagree is recorded.
+`any-rainbow` also plays by the discount of each prior. In every state of these episodes, its greedy action is compared
+with the one by another discount: that of the prior with the least hazard or, if the agent itself plays by that one, of
+the prior with the most hazard. The share of states in which the two actions differ is recorded.
 """
 
 import argparse

@@ -171,7 +171,7 @@ def main() -> None:
         chosen = VARIANTS[name]
         folder = options.out / name
         if (folder / "config.json").exists() and mh.load_run(folder).finished:
-            print(f"{name}: finished before", flush=True)
+            print(f"{name}: skipped, because its run is finished", flush=True)
             continue
         print(name, flush=True)
         given = {"seeds": 3} | chosen.get("train", {})

@@ -35,7 +35,7 @@ from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Progress
 from multihorizon.training.worlds import world
 
-Spans = list[tuple[float, float]]  # start and end, in milliseconds
+Spans = list[tuple[float, float]]  # start and end of each span
 SETTLED = 6  # seconds of learning before the profile
 
 

@@ -17,7 +17,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised by the first signal, wherever the program is.
+    """Raised by the first signal outside `deferred`, wherever the program is.
 
     If a plain KeyboardInterrupt passes through `exec`, which dataclasses use, Python later ignores the program's exit
     status and kills its own process with SIGINT. It does not do so for a subclass of KeyboardInterrupt.
@@ -63,7 +63,7 @@ def exit_status() -> int:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Makes the first signal set a flag and nothing else. The code inside must call `check`."""
+    """Makes the first signal set a flag instead of raising an exception. The code inside must call `check`."""
     _received.deferring += 1
     try:
         yield

@@ -41,9 +41,9 @@ def test_two_rewards_further_apart_than_the_resolution_are_separated() -> None:
     st.booleans(),
 )
 def test_the_q_values_are_reproduced(rewards: list[float], noise: float, signed: bool) -> None:
-    """If rewards r that are constant within bins explain Q, then ‖A x - Q‖ ≤ noise · ‖r‖ for the decoded rewards x.
+    """If Q = A r, the decoded rewards x satisfy ‖A x - Q‖ ≤ noise · ‖r‖.
 
-    A maps the rewards of the bins to Q-values.
+    A maps rewards per bin, spread evenly over the bin's steps, to Q-values.
     """
     starts = bin_edges(600)[:-1]
     held = np.resize(rewards, len(starts))

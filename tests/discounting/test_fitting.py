@@ -101,7 +101,8 @@ def test_least_squares_weights_are_optimal_by_a_bound(seed: int) -> None:
         square, slope = missed @ missed / 2, terms.T @ missed
         if method is FitMethod.LEAST_SQUARES:
             assert np.all(weights >= 0)
-            total = 1 + math.sqrt(2 * square)  # Σ w* is at most this: the first residual of w* is at most the root
+            # w*'s residual at t = 0 is Σ w* - 1, and the squares of all its residuals sum to at most 2 f(w).
+            total = 1 + math.sqrt(2 * square)  # at least Σ w*
             gap = slope @ weights + total * max(0.0, -slope.min())
         else:
             assert np.abs(weights).sum() <= MOST * (1 + 1e-9)

@@ -198,7 +198,7 @@ def test_gamma_gives_the_generalised_hyperbola(k: float, a: float) -> None:
     np.testing.assert_allclose(Gamma(k, 1.0).quantile([0.1, 0.9]), Exponential(k).quantile([0.1, 0.9]))
 
 
-def test_infinite_hazard_counts_only_the_present() -> None:
+def test_only_the_present_counts_under_infinite_hazard() -> None:
     assert Dirac(math.inf).survival([0.0, 1.0, 5.0]).tolist() == [1, 0, 0]
     mixed = Mixture([Dirac(math.inf), Dirac(0.5)], [0.25, 0.75])
     np.testing.assert_allclose(mixed.survival([0.0, 1.0, 2.0]), [1, 0.75 * math.exp(-0.5), 0.75 * math.exp(-1)])

@@ -1,4 +1,4 @@
-"""Compares statistics with values computed by hand, with one resample at a time, with rliable and with simulations."""
+"""Compares statistics with values by hand and from single resamples, with rliable and with simulations."""
 
 from collections.abc import Callable
 

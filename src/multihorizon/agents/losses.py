@@ -145,12 +145,12 @@ class Bootstrap(Enum):
     """Which next action a head's target assumes.
 
     Attributes:
-        OWN: Each head's own best action, as in the paper. The weighted sum is then not the value of any policy.
+        OWN: Each head's own best action, as in the paper. The weighted sum is then in general no policy's value.
         ACTING: The action that the agent would take, the same for all heads. The weighted sum is then the value of the
             agent's policy.
     """
 
-    OWN = "each head's own best action, as in the paper; the weighted sum is then not the value of any policy"
+    OWN = "each head's own best action, as in the paper; the weighted sum is then in general no policy's value"
     ACTING = (
         "the action that the agent would take, the same for all heads; the weighted sum is then the value of the "
         "agent's policy"

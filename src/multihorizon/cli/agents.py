@@ -19,7 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", metavar="AGENT", nargs="?", default="rainbow", help=which)
     where = "environment for which to show all settings of the agent, and where each comes from (default: none)"
     parser.add_argument("--env", metavar="ENV", help=where)
-    parser.add_argument("--json", action="store_true", help="print the complete configuration of each agent as JSON")
+    as_json = "print as JSON: the complete configuration of each agent, or with --env the table of AGENT in ENV"
+    parser.add_argument("--json", action="store_true", help=as_json)
 
 
 def _short(rate: float) -> str:

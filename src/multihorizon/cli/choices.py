@@ -211,7 +211,7 @@ def _function(place: str, found: Any) -> Callable[[float], float]:
 
 
 def guarded(place: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls the user's code; whatever it raises becomes a one-line error that starts with `place`."""
+    """Calls the user's code; any exception but an `OSError` becomes a one-line error that starts with `place`."""
     try:
         return call(*arguments)
     except OSError:

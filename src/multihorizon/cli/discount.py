@@ -11,7 +11,7 @@ from multihorizon.errors import at_least, inside, one_of
 if TYPE_CHECKING:
     from multihorizon.discounting.grid_report import GridReport
 
-SUMMARY = "find horizons for a discount, and compare it with the discount they add up to"
+SUMMARY = "finds horizons for a discount, and shows how closely they reproduce it"
 DESCRIPTION = """\
 Finds discount factors γ and weights for a discount d(t), one per head, and compares Σ w γ^t with d(t).
 Without options, it shows the grid of the paper's Atari agents.

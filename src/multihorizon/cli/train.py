@@ -30,9 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("agent", metavar="AGENT", help="name of an agent; multihorizon agents lists them")
     parser.add_argument("--env", required=True, metavar="ENV", help="environment, see below")
-    parser.add_argument(
-        "--steps", type=running.whole, help="training steps of each seed, in whole iterations (default: depends on ENV)"
-    )
+    steps = "training steps of each seed, rounded up to whole iterations (default: depends on ENV)"
+    parser.add_argument("--steps", type=running.whole, help=steps)
     parser.add_argument(
         "--training-steps",
         type=running.whole,

@@ -1,9 +1,10 @@
 """Improves the discount factors for one or several discounts, which share the factors but have their own weights.
 
 The largest error over all discounts is a function of the rates λᵢ alone, since the best weights follow from them by a
-linear program. Near a set of rates the error is almost linear in small changes of ln λ and of the weights, so another
-linear program finds the best change within a trust region. Only a few steps t matter: those where an error peaks. Both
-programs start with these steps, and add steps at which the error of their solution turns out to be too large.
+linear program. Near a set of rates the residuals are almost linear in small changes of ln λ and of the weights, so
+another linear program finds the best change within a trust region. Only a few steps t matter: those where an error
+peaks. Both programs start with these steps, and add steps at which the error of their solution turns out to be too
+large.
 """
 
 from typing import NamedTuple
@@ -109,7 +110,7 @@ def descend(problem: Problem, heads: Heads, steps: int, gain: float = SEARCH_GAI
     Args:
         problem: The discounts and the bounds.
         heads: The start.
-        steps: The largest number of linear programs, not counting those that add steps t.
+        steps: The largest number of iterations. Each solves several linear programs.
         gain: A relative improvement below this counts as small. Several small improvements in a row end the descent.
         goal: The error at which the descent ends.
     """

@@ -23,7 +23,7 @@ from multihorizon.discounting.hazard import (
 from multihorizon.discounting.hazard.prior import Values, check_prior, times
 from multihorizon.errors import InputError, as_function, between, inside, instance, positive
 
-LATEST = 1e300  # of a deadline, in steps
+LATEST = 1e300  # largest value of a deadline, in steps
 
 
 @dataclass(frozen=True)

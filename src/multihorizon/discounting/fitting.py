@@ -102,7 +102,7 @@ def _minimax_fit(
 
 
 def fitted_steps(wanted: Float[np.ndarray, "D every_step"], count: int) -> Int[np.ndarray, " T"]:
-    """Returns steps that are dense where discounts change fast: about `count` at first, and those around jumps."""
+    """Returns about `count` steps, which are denser at small t, and the steps around jumps of the discounts."""
     spread = np.unique(np.round(np.geomspace(1, wanted.shape[1], count)).astype(int)) - 1
     bends = np.abs(np.diff(wanted, n=2)).max(axis=0)  # at t = 1, 2, ...
     jumps = 1 + peaks(np.where(bends > JUMP, bends, -np.inf), MOST_ADDED)
@@ -163,7 +163,7 @@ def _improved(
 ) -> tuple[Float[np.ndarray, " C"], Float[np.ndarray, " T"], float] | None:
     """Solves the linear program for the change of the weights. Returns None if the solver gives up.
 
-    Residuals are in units of the current error, and changes of the weights in its square root. The solver's fixed
+    Residuals are in units of the current error, changes of the weights in units of its square root. The solver's fixed
     tolerances then suffice for primal and dual values, however small the error is.
     """
     count, unit = len(weights), np.sqrt(error)

@@ -11,8 +11,9 @@ from multihorizon.discounting.horizons import MOST_HEADS, Horizons, single
 from multihorizon.discounting.sources import as_prior
 from multihorizon.errors import InputError, at_least, inside, member
 
-# The minimum of p, the probability of a γ below gamma_max. All heads except the last have a total weight below p. The
-# grid's discount therefore differs by less than p from a single exponential, that of the last head.
+# The minimum of p, the probability of a γ below gamma_max. With the default form and sum, all heads except the last
+# have a total weight below p. The grid's discount then differs by less than p from a single exponential, that of the
+# last head.
 LEAST_BELOW = 0.05
 
 
@@ -20,7 +21,7 @@ class Form(Enum):
     """The integral over γ that the paper's Riemann sum approximates.
 
     Attributes:
-        POWER: ∫ γ^{kt} dγ (equation 13). The form that the paper's agents use: each head learns γ^k.
+        POWER: ∫ γ^{kt} dγ (equation 13), as in the paper's agents: the head of node γ has the discount factor γ^k.
         LAPLACE: ∫ w(γ) γ^t dγ (equation 23). Its integrand is sharply peaked at γ = 1.
     """
 
@@ -45,8 +46,8 @@ def paper_grid(
 ) -> Horizons:
     """Makes the paper's grid, a Riemann sum over γ (Appendix C, equations 25 to 27).
 
-    The nodes are those of the authors' code: xᵢ = 1 - bⁱ for i = 0..n-1 with b = exp(ln(1 - γ_max^{1/k}) / n). The
-    node n, which is γ_max itself, is not used, so the largest γ lies below `gamma_max`. A single head has
+    The nodes are those of the authors' code: xᵢ = 1 - bⁱ for i = 0..n-1 with b = exp(ln(1 - γ_max^{1/k}) / n).
+    Node n, whose γ would be γ_max itself, is not used, so the largest γ lies below `gamma_max`. A single head has
     γ = `gamma_max`. For the exponential prior γᵢ = xᵢ^k. For any prior xᵢ is the probability of a hazard above -ln γᵢ,
     which extends the grid to every prior without point masses.
 
@@ -63,8 +64,8 @@ def paper_grid(
     Raises:
         InputError: If the source has no prior, the prior has point masses, or another argument lies outside its range.
             Also if the probability of a γ above `gamma_max` is 0, or the probability of a γ below `gamma_max` is less
-            than 0.05. In the second case, all heads except the last would have less than 5% of the weight. For the
-            exponential prior, the second probability is γ_max^{1/k}.
+            than 0.05. In the second case, with the default `form` and `sum_`, all heads except the last would have less
+            than 5% of the weight. For the exponential prior, the second probability is γ_max^{1/k}.
     """
     prior = as_prior(source, "paper_grid")
     heads = at_least("heads", heads, 1, MOST_HEADS)

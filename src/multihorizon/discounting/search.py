@@ -6,7 +6,7 @@ Two other starts cover the remaining cases: the H - 1 factors spread out to H, a
 
 A bound on γ leaves each discount an error that even infinitely many heads cannot remove, its floor. The search reduces
 the largest error over all discounts. Once that error is near the largest floor, little can be gained, and the search
-also reduces the excess of each other discount's error over its own floor.
+also brings the errors of the other discounts closer to their own floors.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from multihorizon.discounting.descent import Descent, Heads, Problem, descend, p
 from multihorizon.discounting.fitting import fitted_steps, peaks
 
 GOOD_ENOUGH = 1e-5  # relative to d(0); learned values are less exact than that, and below it the search is slow
-NEAR_FLOOR = 0.01  # relative to the largest floor; smaller excesses of errors over their floors are good enough too
-STEEPNESS = 20.0  # weight of an error's excess over the largest floor, relative to its excess over its own floor
+NEAR_FLOOR = 0.01  # relative to the largest floor; errors this close to their floors are good enough too
+STEEPNESS = 20.0  # weight of an error above the largest floor, relative to one above the discount's own floor
 FITTED_TIMES = 1000
 DESCENTS, FINE_DESCENTS = 25, 60
 FINE_GAIN = 1e-6  # relative
 MOST_REFINEMENTS = 20
-MISSED = 1e-4  # relative; a peak between the fitted steps counts only if it is higher by more than this
+MISSED = 1e-4  # relative; a peak between the fitted steps counts only if it exceeds the allowed error by more than this
 PRICED = 240  # rates at which the value of another head is computed
 INSERTIONS = 2  # the number of these rates that are tried as starts
 FIRST_STARTS = 9

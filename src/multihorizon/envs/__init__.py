@@ -1,6 +1,6 @@
 """Environments on the device and on the host.
 
-A JAX environment of your own implements `Environment`, and its `step` returns a `Step`.
+A JAX environment of your own implements `Environment`, and its `step` returns the next state and a `Step`.
 """
 
 from typing import Any

@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
 @runtime_checkable
 class Environment(Protocol):
-    """A JAX environment, written as a single copy; training runs several with vmap. A state is any pytree of arrays."""
+    """A single JAX environment; training runs several copies with vmap. A state is any pytree of arrays."""
 
     @property
     def actions(self) -> int:

@@ -1,7 +1,7 @@
 """Foraging: from each start in a meadow, one trail leads to a near, small meal and another to a far, large one.
 
-Under an exponential hazard with k = 0.5, no single γ chooses the better meal from every start. The large meal is worth
-the walk where both meals are far, but not where the small one is near. A test checks this with the exact solver.
+Under an exponential hazard prior with k = 0.5, no single γ chooses the better meal from every start. The large meal is
+worth the walk where both meals are far, but not where the small one is near. A test checks this with the exact solver.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Foraging:
         field: The map. A digit is a meal with that reward (0: an empty patch). S is a start, and all starts are equally
             likely. A dot is open ground. On a trail (<, >, ^ or v) every action moves in its direction. # and blanks
             are hedges, which cannot be entered.
-        most_steps: Episodes are truncated after this many steps.
+        most_steps: Episodes are truncated after this many steps; 0 means never.
 
     Raises:
         InputError: If the map has no start or contains other characters.

@@ -42,7 +42,7 @@ class Shortcut:
         field: The map.
         survival: The probability of surviving a step onto dangerous ground, in (0, 1].
         mud_duration: The duration of a step into mud; other steps last 1.
-        most_steps: The number of steps after which an episode is truncated.
+        most_steps: The number of steps after which an episode is truncated; 0 for no limit.
 
     Raises:
         InputError: The map has other characters, no start or no goal, or a number is out of range.

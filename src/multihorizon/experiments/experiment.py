@@ -27,8 +27,8 @@ class ExperimentRun:
         seeds: The number of seeds.
         wanted: The discount that the agent is configured for. Reports compare it with that of its horizons.
         steps: Training steps of each seed; None for the environment's default.
-        training_steps: Training steps of each iteration; None for equal iterations, none longer than the environment's
-            default.
+        training_steps: Training steps of each iteration; None for iterations of equal length, at most the
+            environment's default.
         evaluation_steps: Evaluation steps of each iteration; None for the environment's default.
         environments: The number of environments of each seed; None for the environment's default.
         settings: Settings that override those of the agent and the environment's defaults.

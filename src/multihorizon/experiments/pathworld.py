@@ -1,6 +1,6 @@
 """The four Pathworld tables (Section 7.3 and Appendix F): how far each agent's path values are from the truth.
 
-As in the paper, an agent values the paths by a discount without hazard. The truth is the undiscounted return of each
+As in the paper, an agent values the paths without hazard, by its discount. The truth is the undiscounted return of each
 path under hazard. The columns hold mean squared errors: for `ours`, both values are in closed form; for `learned`, the
 agent's values come from Q-learning, with one table for each γ, and the truth from simulated episodes.
 """

@@ -33,7 +33,7 @@ LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": 
 RETRIES = 20  # how many times a task is restarted after its worker dies
 SECONDS_TO_ANSWER = 5.0
 SECONDS_BETWEEN_LOOKS = 0.5
-SECONDS_TO_LET_GO = 120.0  # a worker that lost its node holds the run's lock until it ends
+SECONDS_TO_LET_GO = 120.0  # longest wait for a run's lock; a worker cut off from its node holds it until it ends
 MEMORY_SHARE = 0.9  # share of a GPU's memory for all tasks on it together
 
 

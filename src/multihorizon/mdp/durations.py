@@ -17,7 +17,7 @@ from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, Policy
 
 TOLERANCE = 1e-12  # largest allowed sum of the terms that are left out, relative to the largest value
-SHARE = 1e-3  # largest share of the remaining tolerance that is used to leave out the terms of one time
+SHARE = 1e-3  # leaving out the terms of one time may use up to this share of the remaining tolerance
 MOST_TIMES = 100_000
 BLOCK = 64  # times at which s(t) d(t) is evaluated together
 

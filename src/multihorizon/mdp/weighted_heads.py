@@ -64,7 +64,7 @@ class WeightedHeads:
         self.scales = [self.mdp.discounted(float(rate)) for rate in self.rates]
 
     def lookahead(self, values: Float[np.ndarray, "H S"]) -> Float[np.ndarray, "H S A"]:
-        """Returns R + (γ e^{-λ})^{dt} e^{-λ(s,a)} P V for each head, where λ is the hazard of the MDP."""
+        """Returns R + (γ e^{-λ})^{dt} σ P V for each head, with the MDP's hazard λ, durations dt and survivals σ."""
         shape = self.mdp.rewards.shape
         return np.stack([self.mdp.rewards + (p @ v).reshape(shape) for p, v in zip(self.scales, values, strict=True)])
 

@@ -149,8 +149,8 @@ class Policy:
             The new policy, with the same network. This one is unchanged.
 
         Raises:
-            InputError: The heads cannot express the discount within the tolerance. The message says how many heads, or
-                which largest γ, would be enough, if any would.
+            InputError: The heads cannot express the discount within the tolerance. The message says which tolerance
+                accepts the fit and, if there is one, which number of heads, largest γ or method would express it.
         """
         found = reweight(self.agent.horizons, discount, t_max=t_max, method=method, tolerance=tolerance)
         agent = self.agent.with_settings(horizons=found.horizons, acting=Acting.WEIGHTED)

@@ -54,7 +54,7 @@ class OpenEpisodes(NamedTuple):
 
 
 class HostCollector:
-    """Trains `num_seeds` runs of an agent in environments on the host.
+    """Trains `num_seeds` seeds of an agent in environments on the host.
 
     Args:
         agent: The agent.

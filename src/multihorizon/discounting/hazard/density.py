@@ -83,8 +83,9 @@ def _cumulative(masses: np.ndarray, x: float) -> np.ndarray:
 def _integrate(function: Callable[[float], float], support: tuple[float, float]) -> Panels:
     """Integrates p adaptively: halves each panel until its halves agree with it, as a whole and at `PROBES`.
 
-    The first panels are evenly spaced in ln λ, four per decade, so that a prior of any scale is found and e^{-λt} is
-    smooth on each panel for any t. If the support is finite, eighty more, evenly spaced in λ, find narrow peaks.
+    The first panels are evenly spaced in ln λ, at least four per decade, so that a prior of any scale is found and
+    e^{-λt} is smooth on each panel for any t. If the support is finite, eighty more, evenly spaced in λ, find narrow
+    peaks.
     """
     low, high = support
     bottom, top = max(low, SMALLEST), min(high, LARGEST)

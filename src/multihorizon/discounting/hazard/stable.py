@@ -7,8 +7,8 @@ therefore exact, and one tail of the distribution is the integral G(y) = ∫₀�
 exponentially.
 
 The logit of G is a smooth function of ln y, and almost linear or exponential in its tails. Splines of degree 7 through
-one to three thousand points interpolate it and its inverse, from which quantiles follow. The tests check probabilities
-of either tail to a relative error of 1e-10, and quantiles to one of 1e-10 / s.
+one to three thousand points interpolate it and its inverse, from which quantiles follow. The tests check cumulative
+probabilities to a relative error of 1e-10, and quantiles in either tail to one of 1e-10 / s.
 """
 
 import math
@@ -48,7 +48,7 @@ class _Table(NamedTuple):
 
 
 def _bent(logit: Values) -> np.ndarray:
-    """Returns transformed logits. Equal distances between them are about equally large changes of the distribution."""
+    """Returns logits on the scale on which the points of the table are nearly evenly spaced."""
     return np.asarray(BEND * np.arcsinh(logit / BEND))
 
 
