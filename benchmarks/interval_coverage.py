@@ -7,9 +7,14 @@ spaced from 0 to 3, and the noise is normal or exponential with standard deviati
 are spread as widely as those of Atari games, and the noise is normal with a standard deviation of 3% of the mean. The
 true IQM trims the same share of runs at each end as the estimate does.
 
-The second table is for our interval of the probability of improvement in one game with normal noise. If every seed
-of one agent beats every seed of the other, there is no interval. The coverage counts only the trials that have one.
+The other tables are for our interval of the probability of improvement in one game. If all resamples give the same
+result, as when every seed of one agent beats every seed of the other, there is no interval. The coverage counts only
+the trials that have one. In the second table, the noise is normal. In the third, a seed reaches the largest possible
+score with a given probability and otherwise scores uniformly below it, so scores tie. A report shows a warning if all
+seeds of an agent tie; the last two columns of this table are the coverage with and without that warning.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import ndtr
@@ -41,18 +46,47 @@ def coverage(games: int, seeds: int, means: str, noise: str) -> tuple[float, flo
     return held[0] / TRIALS, held[1] / TRIALS
 
 
-def win_coverage(seeds: int, gap: float) -> tuple[float, float]:
-    """Returns the coverage of the intervals that are shown, and the share of trials that show one."""
+def win_intervals(seeds: int, play: Callable[[np.random.Generator, int], list[np.ndarray]], truth: float) -> np.ndarray:
+    """Simulates the intervals of the probability of improvement in one game.
+
+    Args:
+        seeds: The seeds of each agent.
+        play: Draws the scores of the challenger and of the baseline.
+        truth: The true probability.
+
+    Returns:
+        For each trial, whether an interval is shown, whether it contains the truth, and whether all seeds of an agent
+        tie.
+    """
     rng = np.random.default_rng(0)
-    truth = ndtr(gap / np.sqrt(2))
-    shown = held = 0
+    found = []
     for _ in range(TRIALS):
-        pair = [[rng.normal(mean, 1, seeds)] for mean in (gap, 0.0)]
+        pair = [[scores] for scores in play(rng, seeds)]
         drawn = [statistics.resampled(strata, rng, REPLICATIONS) for strata in pair]
         low, high = statistics.interval(statistics.probability_of_improvement(*drawn), statistics.freedom(*pair))
-        shown += low < high
-        held += low < high and low <= truth <= high
-    return held / shown, shown / TRIALS
+        found.append((low < high, low <= truth <= high, not all(map(statistics.varies, pair))))
+    return np.array(found)
+
+
+def normal_wins(seeds: int, gap: float) -> tuple[float, float]:
+    """Returns the coverage of the intervals that are shown, and the share of trials that show one."""
+    shown, held, _ = win_intervals(
+        seeds, lambda rng, n: [rng.normal(mean, 1, n) for mean in (gap, 0.0)], float(ndtr(gap / np.sqrt(2)))
+    ).T
+    return float(held[shown].mean()), float(shown.mean())
+
+
+def tied_wins(seeds: int, reach: tuple[float, float]) -> tuple[float, float, float, float]:
+    """Returns what `normal_wins` returns, for scores that tie, and the coverage with and without a warning."""
+
+    def play(rng: np.random.Generator, count: int) -> list[np.ndarray]:
+        return [np.where(rng.random(count) < one, 1.0, rng.uniform(0, 1, count)) for one in reach]
+
+    ours, theirs = reach
+    truth = 0.5 * ours * theirs + ours * (1 - theirs) + 0.5 * (1 - ours) * (1 - theirs)
+    shown, held, tied = win_intervals(seeds, play, truth).T
+    with_warning, without = (float(held[part].mean()) for part in (shown & tied, shown & ~tied))
+    return float(held[shown].mean()), float(shown.mean()), with_warning, without
 
 
 def main() -> None:
@@ -65,8 +99,16 @@ def main() -> None:
     print("\n| seeds | means differ by | coverage of P(improvement) | trials with an interval |\n|---|---|---|---|")
     for seeds in (2, 3, 5, 10):
         for gap in (0.0, 0.5, 1.0):
-            covered, shown = win_coverage(seeds, gap)
+            covered, shown = normal_wins(seeds, gap)
             print(f"| {seeds} | {gap} | {covered:.1%} | {shown:.1%} |", flush=True)
+    print(
+        "\n| seeds | reach the largest score | coverage of P(improvement) | trials with an interval | with a warning "
+        "| without |\n|---|---|---|---|---|---|"
+    )
+    for seeds in (2, 3, 5, 10):
+        for reach in ((0.8, 0.7), (0.9, 0.8), (0.97, 0.95)):
+            numbers = " | ".join(f"{number:.1%}" for number in tied_wins(seeds, reach))
+            print(f"| {seeds} | {reach[0]:.0%}, {reach[1]:.0%} | {numbers} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -52,6 +54,14 @@ if worker and hasattr(os, "sched_setaffinity"):
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def no_type_checks() -> Iterator[None]:
+    """Turns off the type checker, which would reject wrong arguments before the library does."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 LONGEST = ("test_learns", "test_ray", "test_resume")

@@ -14,14 +14,18 @@ from hypothesis import strategies as st
 from multihorizon.errors import (
     InputError,
     as_function,
+    as_path,
     at_least,
     between,
     inside,
     instance,
     member,
+    needs_no_arguments,
     numbers,
     one_of,
     positive,
+    positive_in_float32,
+    shown,
     true_or_false,
 )
 from multihorizon.files import read_json, writable_folder, write_json
@@ -94,7 +98,7 @@ def test_arrays_of_numbers_become_floats(value: Any) -> None:
 
 def test_values_of_another_type_are_refused() -> None:
     assert instance("rng", 3, int, "a whole number") == 3
-    assert true_or_false("signed", True)
+    assert true_or_false("signed", True) is true_or_false("signed", np.bool_(True)) is True  # type: ignore[arg-type]
     assert as_function("the density", abs, "one hazard") is abs
     with pytest.raises(InputError, match=r"^rng must be a whole number, got 'a'$"):
         instance("rng", "a", int, "a whole number")
@@ -118,6 +122,44 @@ def test_numpy_numbers_are_accepted() -> None:
     assert between("level", np.float32(1), 0, 1) == 1
     with pytest.raises(InputError, match=r"got -0\.5$"):
         positive("k", np.float64(-0.5))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (2**53, "9,007,199,254,740,992"),
+        (2.0**53, "9,007,199,254,740,992"),
+        (10**16 + 1, "10,000,000,000,000,001"),
+        (1e16, "1e+16"),
+        (999_999, "999999"),
+        (1.0000001, "1.0000001"),
+        (np.int64(2**40), "1,099,511,627,776"),
+        (10**400, "a number too large for a float"),
+    ],
+)
+def test_whole_numbers_are_shown_without_a_fraction(value: float, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_paths_are_checked() -> None:
+    assert as_path("out", "a/b") == as_path("out", Path("a/b")) == Path("a/b")
+    for value in (3, None, b"a", math.nan, "a\0b", "\ud800"):
+        with pytest.raises(InputError, match=r"^out must be a path[^\n]*, got [^\n\0]+$"):
+            as_path("out", value)
+
+
+def test_a_function_that_needs_arguments_is_refused() -> None:
+    for function in (lambda: 1, lambda x=1: x, lambda *x: x, int, dict):
+        needs_no_arguments("make", function)
+    with pytest.raises(InputError, match="this one is missing a required argument: 't'"):
+        needs_no_arguments("make", lambda t: t)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 1e-31, 1e31, 1e-320, 1e308, math.nan, math.inf, "a"])
+def test_numbers_outside_float32_are_refused(value: Any) -> None:
+    assert positive_in_float32("v_max", np.int64(10)) == 10.0
+    with pytest.raises(InputError, match=r"^v_max must [^\n]+$"):
+        positive_in_float32("v_max", value)
 
 
 class Colour(Enum):

@@ -1,7 +1,7 @@
 """Bounds on the rounding error of a result, derived from the number types alone.
 
-In a sum of K products a·b, let each factor have a relative error u and each addition one of 2⁻²³ (tensor cores may
-truncate). The sum lies within (2u + u² + K·2⁻²³) Σ|a||b| of the exact sum. Rounding the result to its type adds
+In a sum of K products a·b, let u be the relative error of each factor, and 2⁻²³ that of each addition (tensor cores
+may truncate). The sum lies within (2u + u² + K·2⁻²³) Σ|a||b| of the exact sum. Rounding the result to its type adds
 u_out |result|.
 """
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from multihorizon.errors import InputError, at_least
+from multihorizon.errors import InputError, as_function, as_path, at_least, instance
 from multihorizon.files import writable_file
 
 if TYPE_CHECKING:
@@ -60,11 +60,10 @@ def watch(
     from multihorizon.runs.watching import record_episode
 
     check_policy(policy)
-    at_least("seed", seed, 0, 2**31 - 1)
-    at_least("max_steps", max_steps, 1, 27_000)
-    if fps is not None:
-        at_least("fps", fps, 1, 120)
-    path = Path(out)
+    seed = at_least("seed", seed, 0, 2**31 - 1)
+    max_steps = at_least("max_steps", max_steps, 1, 27_000)
+    fps = None if fps is None else at_least("fps", fps, 1, 120)
+    path = as_path("out", out)
     check_writer(path)
     writable_file(path)
     chosen = policy.world(env)
@@ -108,15 +107,18 @@ def report(
     from multihorizon.runs.folder import inside
     from multihorizon.runs.progress import warn as print_warning
 
+    warn = print_warning if warn is None else as_function("warn", warn, "a message")
+    written = None if out is None else as_path("out", out)
     if folder is None:
         if dopamine is not None:
             raise InputError("dopamine needs a folder of runs; it cannot be combined with the paper's table")
         contents = build_paper_report()
-        files = write_report(contents, Path("reproduced/paper") if out is None else Path(out))
+        files = write_report(contents, written or Path("reproduced/paper"))
     else:
-        curves = read_dopamine(Path(dopamine)) if dopamine is not None else None
-        contents = build_report(read_runs(Path(folder), warn or print_warning), curves)
-        files = write_report(contents, inside(Path(folder), "report") if out is None else Path(out))
+        runs = as_path("folder", folder)
+        curves = read_dopamine(as_path("dopamine", dopamine)) if dopamine is not None else None
+        contents = build_report(read_runs(runs, warn), curves)
+        files = write_report(contents, written or inside(runs, "report"))
     return ReportFiles(files[0], files, contents)
 
 
@@ -165,14 +167,23 @@ def sweep(
         The runs and how they ended. A failed run does not stop the others.
     """
     from multihorizon.experiments import catalogue
+    from multihorizon.experiments.experiment import Experiment
     from multihorizon.experiments.sweep import describe, here, plan
     from multihorizon.runs.folder import Lock
     from multihorizon.runs.progress import warn as print_warning
 
     if isinstance(experiment, str):
         experiment = catalogue.experiment(experiment)
+    instance("experiment", experiment, Experiment, "an Experiment or the name of one")
+    if train_all is not None:
+        kind: Any = AbstractContextManager
+        instance("train_all", train_all, kind, "a context manager, such as ray_cluster.cluster(...)")
+    for name, given, of in (("only", only, "a planned run"), ("tell", tell, "a run and its status")):
+        if given is not None:
+            as_function(name, given, of)
+    warn = print_warning if warn is None else as_function("warn", warn, "a message")
     experiment = experiment.scaled(seeds, steps)
-    folder = Path("runs") / experiment.name if out is None else Path(out)
+    folder = Path("runs") / experiment.name if out is None else as_path("out", out)
     planned = [one for one in plan(experiment, folder, checkpoint_minutes) if only is None or only(one)]
     statuses = {one.run.folder: one.status() for one in planned}
 
@@ -183,7 +194,7 @@ def sweep(
 
     with train_all or nullcontext(here) as train_them, closing(Lock(folder)):
         describe(experiment, folder)
-        train_them([one for one in planned if not one.finished], keep, warn or print_warning)
+        train_them([one for one in planned if not one.finished], keep, warn)
     return SweepResult(folder, planned, statuses)
 
 
@@ -212,8 +223,8 @@ def pathworld(*, seed: int = 0, out: str | Path | None = None) -> PathworldRepor
     from multihorizon.experiments import pathworld as experiment
     from multihorizon.files import writable_folder, write_json
 
-    at_least("seed", seed, 0)
-    folder = None if out is None else writable_folder(Path(out))
+    seed = at_least("seed", seed, 0)
+    folder = None if out is None else writable_folder(as_path("out", out))
     report = PathworldReport(experiment.run(seed), [])
     if folder is not None:
         from multihorizon.reports.figure_style import save
@@ -261,9 +272,11 @@ def forage(
     from multihorizon.files import writable_folder, write_json
     from multihorizon.runs.progress import NO_HOOKS
 
-    at_least("seed", seed, 0, 2**31 - 4)
-    at_least("steps", steps, 1, 10_000_000)
-    folder = None if out is None else writable_folder(Path(out))
+    seed = at_least("seed", seed, 0, 2**31 - 4)
+    steps = at_least("steps", steps, 1, 10_000_000)
+    if progress is not None:
+        as_function("progress", progress, "an agent's name and its training steps")
+    folder = None if out is None else writable_folder(as_path("out", out))
     foragers = []
     for agent in (foraging.rainbow(0.99), foraging.hyper_rainbow()):
         with nullcontext(NO_HOOKS) if progress is None else progress(agent.name, steps) as hooks:

@@ -1,11 +1,14 @@
 """Errors for users: one line that says what is wrong, what is allowed and what to do."""
 
 import difflib
+import inspect
 import math
 import os
+import unicodedata
 from collections.abc import Callable, Iterable
 from enum import Enum
-from numbers import Real
+from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") ->
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     allowed_are = f"{listed_by} lists all {len(names)}" if listed_by else f"allowed: {', '.join(names)}"
-    raise InputError(f"unknown {what} '{name}'{hint}; {allowed_are}")
+    raise InputError(f"unknown {what} {shown(name)}{hint}; {allowed_are}")
 
 
 def member(name: str, value: object, kind: type[Choice]) -> Choice:
@@ -65,15 +68,27 @@ def at_least(name: str, value: int, least: int, most: int = LARGEST_WHOLE_NUMBER
     return int(value)
 
 
+LEAST_IN_FLOAT32, MOST_IN_FLOAT32 = 1e-30, 1e30  # the device computes in float32
+
+
+def positive_in_float32(name: str, value: float) -> float:
+    """Returns `value` if it is a positive number that is neither 0 nor infinite in float32."""
+    return between(name, positive(name, value), LEAST_IN_FLOAT32, MOST_IN_FLOAT32)
+
+
 LONGEST_NAME = 200  # characters
 
 
 def short_text(name: str, value: str, most: int = LONGEST_NAME) -> str:
-    """Returns `value` if it is a string of at most `most` characters."""
+    """Returns `value` if it is a string of at most `most` characters that a file can store."""
     if not isinstance(value, str):
         raise InputError(f"{name} must be a string, got {shown(value)}")
     if len(value) > most:
         raise InputError(f"{name} must have at most {most:,} characters, got {len(value):,}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{name} cannot be encoded: it contains an unpaired surrogate") from None
     return value
 
 
@@ -116,7 +131,11 @@ def instance(name: str, value: Any, kind: type[Kind], allowed: str) -> Kind:
 
 def true_or_false(name: str, value: bool) -> bool:
     """Returns `value` if it is True or False."""
-    return instance(name, value, bool, "True or False")
+    if not isinstance(value, bool):
+        import numpy as np
+
+        instance(name, value, np.bool_, "True or False")
+    return bool(value)
 
 
 def as_function(name: str, value: Any, of: str) -> Callable[..., Any]:
@@ -124,6 +143,34 @@ def as_function(name: str, value: Any, of: str) -> Callable[..., Any]:
     if not callable(value) or isinstance(value, type):
         raise InputError(f"{name} must be a function of {of}, got {shown(value)}")
     return value
+
+
+def needs_no_arguments(name: str, function: Callable[..., Any]) -> None:
+    """Raises an error if a function cannot be called without arguments."""
+    try:
+        inspect.signature(function).bind()
+    except ValueError:  # some built-in functions have no signature
+        return
+    except TypeError as problem:
+        raise InputError(f"{name} must need no arguments; this one is {problem}") from None
+
+
+def as_path(name: str, value: Any) -> Path:
+    """Returns `value` as a path. It may not contain null characters or text that file systems cannot store."""
+    try:
+        path = Path(value)
+        os.fsencode(path)
+    except (TypeError, UnicodeEncodeError):
+        raise InputError(f"{name} must be a path, got {shown(value)}") from None
+    if "\0" in str(path):
+        raise InputError(f"{name} must be a path without null characters, got {shown(value)}")
+    return path
+
+
+def store(owner: Any, **values: Any) -> None:
+    """Sets fields of a frozen dataclass to checked values. Only its `__post_init__` may call this."""
+    for name, value in values.items():
+        object.__setattr__(owner, name, value)
 
 
 def is_number(value: object) -> bool:
@@ -146,4 +193,23 @@ def shown(value: object) -> str:
         text = " ".join(text.split())
         return text if len(text) <= 80 else f"{text[:77]}..."
     number = float(value)  # type: ignore[arg-type]
-    return f"{int(number):,}" if 1e6 <= abs(number) < 1e15 and number == int(number) else f"{number:g}"
+    most = 1e21 if isinstance(value, Integral) else 1e16  # above it, a number is shown with an exponent
+    if 1e6 <= abs(number) < most and value == int(value):  # type: ignore[call-overload]
+        return f"{int(value):,}"  # type: ignore[call-overload]
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)  # 1.0000001 must not be shown as 1
+
+
+def shown_gamma(gamma: float) -> str:
+    """Formats γ with six digits, or with more if it would be rounded to 1."""
+    short = f"{gamma:.6g}"
+    return short if gamma == 1 or float(short) < 1 else f"{gamma:.15g}"
+
+
+REPLACEMENT = "�"
+CONTROLS = ("Cc", "Cf", "Cs")  # characters that a terminal may obey, or that reverse the direction of text
+
+
+def show_controls(text: str) -> str:
+    """Returns the text with � in place of every control character except line breaks, for a terminal."""
+    return "".join(c if c == "\n" or unicodedata.category(c) not in CONTROLS else REPLACEMENT for c in text)

@@ -107,9 +107,9 @@ def _swallowed(told: "sys.UnraisableHookArgs") -> None:
 
 
 def _second(number: int, frame: Any) -> None:
-    del frame
+    del number, frame
     _tell(b"\nmultihorizon: stopped at once; the last checkpoint is kept\n")
-    os._exit(128 + number)
+    os._exit(exit_status())
 
 
 @contextmanager

@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from multihorizon.agents.acting import Acting, Epsilon, acting_weights, choose
+from multihorizon.agents.presets import preset
 from multihorizon.discounting import Horizons
+from multihorizon.errors import InputError
 
 HORIZONS = Horizons(np.array([0.5, 0.99, 0.9]), np.array([0.2, 0.5, 0.3]))
 
@@ -46,5 +50,15 @@ def test_invalid_input_is_rejected_with_a_message() -> None:
         acting_weights(0.8, HORIZONS)
     with pytest.raises(ValueError, match="only if none is negative"):
         acting_weights(Acting.SAMPLED_HEAD, Horizons(np.array([0.5]), np.array([-1.0])))
-    with pytest.raises(ValueError, match="all weights are 0"):
-        acting_weights(Acting.SAMPLED_HEAD, Horizons(np.array([0.5, 0.9]), np.zeros(2)))
+
+
+@pytest.mark.parametrize("acting", [Acting.WEIGHTED, Acting.SAMPLED_HEAD])
+def test_weights_that_are_zero_or_infinite_in_float32_are_rejected(acting: Acting) -> None:
+    """The priority of `Priority.ACTING` would be 0 / 0, and all actions would tie."""
+    gammas = np.array([0.5, 0.9])
+    for weights, words in (([0, 0], "all weights are 0"), ([1e-60, 0], "got 1e-60"), ([1e60, 0], r"got 1e\+60")):
+        with pytest.raises(InputError, match=words):
+            replace(preset("hyper-rainbow"), acting=acting, horizons=Horizons(gammas, np.array(weights, float)))
+    unused = Horizons(gammas, np.zeros(2))
+    for one_head in (Acting.LARGEST_GAMMA, 0.9):
+        assert acting_weights(one_head, unused).tolist() == [0, 1]

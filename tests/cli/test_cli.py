@@ -297,7 +297,7 @@ def test_pathworld_prints_tables_and_writes_figures(
         ("preferences --delay=--", "--delay needs a value"),
         ("discount --prior samples:{tmp}/many.txt", "not Samples(200 hazards with mean"),
         ("discount --k nan", "k must be a positive number, got nan"),
-        ("discount --heads 2.5", "--heads: invalid int value"),
+        ("discount --heads 2.5", "--heads: '2.5' is not a whole number"),
         ("discount --heads 100000", "--heads must be at most 1,000"),
         ("discount --t-max 1000000000", "--t-max must be at most 1,000,000"),
         ("discount --discount quasi-hyperbolic", "needs a prior without point masses"),
@@ -318,7 +318,7 @@ def test_pathworld_prints_tables_and_writes_figures(
         ("preferences --delay -1", "--delay must be a positive number, got -1"),
         ("preferences --sooner 0", "--sooner must be a positive number"),
         ("pathwrld", "unknown command 'pathwrld' (did you mean 'pathworld'?)"),
-        ("pathworld --seed x", "--seed: invalid int value"),
+        ("pathworld --seed x", "--seed: 'x' is not a whole number"),
         ("discount --out {tmp}/mine.py/under", "mine.py"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from multihorizon.cli import progress
 from multihorizon.cli.progress import training_progress
+from multihorizon.cli.terminal import console, table
 from multihorizon.training.trainer import IterationMetrics, Progress
 
 
@@ -68,6 +69,30 @@ def test_remaining_time_after_a_first_report_from_evaluation(
             clock(20)
             report(Progress(step, [4.0], 1.0, 0.5, 5.0))
     assert capsys.readouterr().err.splitlines()[-1].endswith("5 steps/s, 2.6 min left")
+
+
+@pytest.mark.parametrize("color", [False, True])
+@pytest.mark.parametrize("name", ["[/b]", "[red]x", "\x1b]0;x\x07", "a\nb", ":smile:", "{0}%s", "[link=file:///x]y"])
+def test_names_are_plain_text(
+    name: str,
+    color: bool,
+    clock: Callable[[float], None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if color:
+        for variable, value in (("FORCE_COLOR", "1"), ("TTY_COMPATIBLE", "1"), ("COLUMNS", "80"), ("TERM", "xterm")):
+            monkeypatch.setenv(variable, value)
+    with training_progress(name, 1_000) as shown:
+        clock(10)
+        shown.report(Progress(100, [7.0], 1.5, 0.5, 10.0))
+        show_table = console(stderr=True)
+        show_table.print(table(name, [name, name], [[name, name]], name))
+    written = capsys.readouterr().err
+    said = name.replace("\x1b", "�").replace("\x07", "�").replace("\n", " ")
+    assert written.count(said) >= (1 if "\n" in name else 6)
+    assert "\x1b]0;" not in written
+    assert "\x07" not in written
 
 
 def test_lines_fit_eighty_columns(

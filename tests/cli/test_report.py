@@ -88,12 +88,13 @@ def test_invalid_experiment_json_is_rejected(capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"seeds": float("inf")}, "cannot convert float infinity"),
+        ({"seeds": float("inf")}, "seeds must be a whole number from 1 to 10,000"),
         ({"label": "a" * 201}, "must have at most 200 characters"),
         ({"wanted": {"name": "w", "times": [10**400], "values": [1]}}, "too large"),
         ({"wanted": {"name": "w", "times": [1, 2], "values": [1]}}, "the same number of finite numbers"),
         ({"wanted": {"name": "w", "times": [], "values": []}}, "the same number of finite numbers"),
-        ({"wanted": {"name": "w", "times": [1], "values": [float("nan")]}}, "the same number of finite numbers"),
+        ({"wanted": {"name": "w", "times": [1], "values": [float("nan")]}}, "times must be numbers from 0 to 1e+09"),
+        ({"wanted": {"name": "w", "times": [1], "values": [1e308]}}, "and values from -1e+06 to 1e+06"),
     ],
 )
 def test_invalid_values_in_experiment_json_are_rejected(
@@ -146,7 +147,25 @@ def test_report_does_not_import_jax() -> None:
 
 def test_terminal_shows_names_literally(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write_run(tmp_path / "a", "[/red][bold]a", "foraging", [[1.0]])
+    write_run(tmp_path / "b", "multi-[/red][bold]a", "foraging", [[2.0]])
     assert main(["report", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["page"]
     assert main(["report", str(tmp_path)]) == 0
-    assert "[/red][bold]a" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "multi-[/red][bold]a over [/red][bold]a" in said
+    assert "\\" not in said
+
+
+def test_control_characters_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tmp_path / "\x1b]0;owned\x07\u202e"
+    write_run(folder / "a", "\x9b31m:smile:\u202e", "foraging", [[1.0]])
+    with (folder / "a/metrics.jsonl").open("a") as file:
+        file.write("no\n")
+    for words in (["--json"], []):
+        assert main(["report", str(folder), *words]) == 0
+        shown = capsys.readouterr()
+        assert not set("\x1b\x07\x9b\u202e") & set(shown.out + shown.err)
+        assert "owned" in shown.out
+        if words:
+            assert Path(json.loads(shown.out)["page"]).is_file()
+    assert ":smile:" in shown.out

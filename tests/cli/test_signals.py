@@ -101,7 +101,7 @@ sys.exit(status)
 
 
 def test_exit_status_after_a_signal_in_generated_code() -> None:
-    """Dataclasses run generated code. After a plain KeyboardInterrupt there, Python kills its process with SIGINT."""
+    """Dataclasses use `exec`. If a plain KeyboardInterrupt passes through it, Python later kills itself with SIGINT."""
     assert subprocess.run([sys.executable, "-c", IN_EXEC], check=False).returncode == 143
 
 
@@ -132,7 +132,7 @@ def interrupted_main(words: list[str], wanted: int, number: int) -> tuple[int | 
     """Runs a command line, and sends a signal at trace event number `wanted`, counted in three files only.
 
     Returns:
-        The exit status, None if the program left at once, and whether the signal was sent.
+        The exit status (None if the program left at once), and whether the signal was sent.
     """
     passed = 0
 

@@ -104,9 +104,15 @@ def test_rewards_may_be_negative_by_default_if_a_value_is() -> None:
         assert found.rewards.min() < -0.1
     slightly = values_of({8: 1.0}) - 0.01  # an error in Q, not a negative reward
     assert mh.decode_rewards(slightly, GAMMAS, 300).rewards.min() == 0.0
-    batch = np.stack([values_of({8: 1.0}), values_of({8: -0.01})])  # the second row is small in comparison
-    assert mh.decode_rewards(batch, GAMMAS, 300).rewards.min() == 0.0
     assert mh.decode_rewards(np.zeros(8), GAMMAS, 300).rewards.tolist() == [0.0] * len(bin_edges(300)[:-1])
+
+
+def test_the_rewards_of_a_row_do_not_depend_on_the_other_rows() -> None:
+    rows = np.stack([values_of({8: 1.0}), values_of({8: -1e4}), values_of({8: -0.01})])
+    together = mh.decode_rewards(rows, GAMMAS, 300)
+    for row, rewards in zip(rows, together.rewards, strict=True):
+        np.testing.assert_array_equal(rewards, mh.decode_rewards(row, GAMMAS, 300).rewards)
+    assert (together.rewards.min(axis=1) < 0).tolist() == [False, True, True]
 
 
 def test_the_resolution_is_coarser_with_fewer_heads_and_more_noise() -> None:

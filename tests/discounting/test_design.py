@@ -50,6 +50,15 @@ def test_range_of_k_and_improvements() -> None:
         assert words in report
 
 
+def test_stated_error_is_the_largest_over_the_whole_range_of_k() -> None:
+    design = design_horizons((0.05, 1.0), 3, t_max=100)
+    between = np.geomspace(0.05, 1.0, 31)
+    largest = max(reweight(design.horizons, discount.hyperbolic(float(k)), t_max=100).max_error for k in between)
+    assert design.max_error == pytest.approx(largest, rel=0.01)
+    assert max(fit.max_error for fit in design.fits) < 0.95 * largest  # the search used k with smaller errors
+    assert design.worst in design.between
+
+
 def test_late_deadline_does_not_worsen_the_fit_of_other_discounts() -> None:
     """No number of heads expresses the deadline, and one head each suffices for the others."""
     family = [discount.deadline(100), discount.exponential(0.5), discount.exponential(0.6)]

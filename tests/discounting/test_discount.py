@@ -1,3 +1,4 @@
+import argparse
 import math
 
 import numpy as np
@@ -5,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multihorizon.cli import choices
 from multihorizon.discounting import discount
 from multihorizon.discounting.hazard import Gamma, Samples
+from multihorizon.errors import InputError
 
 T = np.array([0.0, 1.0, 2.0, 10.0, 365.0])
 
@@ -67,3 +70,10 @@ def test_discounts_respect_their_exponential_bound(name: str, t: int) -> None:
 def test_invalid_input_is_rejected_with_a_message(make: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", ["rachlin", "ebert-prelec"])
+def test_the_command_line_names_its_own_remedy_for_a_sensitivity_above_1(name: str) -> None:
+    options = argparse.Namespace(discount=f"{name}:0.1,1.5", prior=None, mix=(), k=None, default_k=0.01)
+    with pytest.raises(InputError, match=f"the s of {name} .* got 1.5: .* --discount function:FILE.py:NAME$"):
+        choices.discount(options)

@@ -59,7 +59,7 @@ def _case(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _slow_least_error(terms: np.ndarray, target: np.ndarray, is_signed: bool) -> float:
-    """Returns the best of several solutions of the linear program with all heads and all steps."""
+    """Returns the smallest error of several solutions of the linear program with all heads and all steps."""
     columns = np.hstack([terms, -terms]) if is_signed else terms
     ceiling = -np.ones((len(target), 1))
     rows = np.block([[columns, ceiling], [-columns, ceiling]])

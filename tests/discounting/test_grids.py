@@ -99,6 +99,35 @@ def test_weighting_at_gamma_zero_is_its_limit(prior: hazard.Prior, limit: float)
             paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE)
 
 
+SINGULAR = [
+    hazard.Density(lambda x: 0.5 / np.sqrt(1 - (x - 0.1) / 0.2) / 0.2, (0.1, 0.3)),
+    hazard.Density(lambda x: 0.5 / np.sqrt(1 - x), (0.0, 1.0)),
+    hazard.Mixture([hazard.Density(lambda x: 0.5 / math.sqrt(1 - x), (0.0, 1.0)), hazard.Uniform(0.5)]),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("prior", "gamma"), list(zip(SINGULAR, ["0.7408", "0.3679", "0.3679"], strict=True)), ids=str)
+def test_an_unbounded_weighting_is_refused_where_it_is_used(prior: hazard.Prior, gamma: str) -> None:
+    with pytest.raises(InputError, match=f"grows without bound as γ falls to {gamma}; use Form.POWER"):
+        paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE)
+    upper = paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE, sum_=mh.Sum.UPPER)
+    assert upper.weights[0] == 0
+    assert 0.2 < upper.weights.sum() < 1
+
+
+def test_the_first_node_of_a_bounded_prior_is_the_end_of_its_support() -> None:
+    for k in np.linspace(0.3, 2, 50):  # -ln e^{-k} is above k for some k, and below it for others
+        grid = paper_grid(hazard.Uniform(k), 3, gamma_max=0.8, form=mh.Form.LAPLACE)
+        assert grid.weights[0] == pytest.approx(np.exp(k) / k * (grid.gammas[1] - grid.gammas[0]), rel=1e-9)
+
+
+def test_gamma_max_outside_the_support_of_a_density_is_refused() -> None:
+    low, high = 0.05056378869683274, 0.16543866067250895
+    with pytest.raises(InputError, match="needs a prior with some probability of a γ above gamma_max"):
+        paper_grid(hazard.Density(lambda x: 1 / (high - low), (low, high)), 5)
+
+
 @pytest.mark.parametrize("form", list(mh.Form))
 @pytest.mark.parametrize(
     ("prior", "gamma_max"),
@@ -168,3 +197,19 @@ def test_invalid_source_is_rejected_in_one_line() -> None:
     assert all("wrap it with discount.from_function" in line for line in lines if "the function d" in line)
     assert sum("the function d" in line for line in lines) == 2
     assert sum("got the class Exponential" in line for line in lines) == 3
+
+
+@pytest.mark.parametrize("prior", [hazard.Gamma(0.01, 1e-9), hazard.Gamma(0.01, 1e-320), hazard.Exponential(1e-17)])
+def test_no_gamma_max_is_suggested_where_none_would_be_enough(prior: hazard.Prior) -> None:
+    with pytest.raises(InputError, match=r"in the last head; use gauss or minimax$"):
+        paper_grid(prior, 10, gamma_max=0.99)
+
+
+def test_powers_that_underflow_are_left_out_of_the_discount() -> None:
+    """The sum is the same, but the processor needs much longer for numbers below 1e-308."""
+    horizons = Horizons(np.array([0.0, 0.5, 0.99, 1.0]), np.array([0.1, 0.2, 0.3, 0.4]))
+    t = np.array([0, 1, 10, 1_021, 1_022, 70_000, 1_000_000])
+    expected = sum(w * g ** t.astype(float) for g, w in zip(horizons.gammas, horizons.weights, strict=True))
+    np.testing.assert_allclose(horizons.discount(t), expected, rtol=1e-15)
+    late = Horizons(np.array([0.4, 0.5]), np.ones(2)).discount(np.array([1_000.0, 1_030.0]))
+    np.testing.assert_allclose(late, [0.5**1_000, 0.0], rtol=1e-12)

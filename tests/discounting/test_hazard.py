@@ -137,6 +137,19 @@ def test_densities_may_be_singular_at_their_ends(function: Any, support: tuple[f
     assert prior.density(support[1] if function is not SINGULAR[2][0] else support[0]) == math.inf
 
 
+def test_a_density_that_rounding_makes_finite_at_its_end_is_infinite_there() -> None:
+    prior = Density(lambda x: 0.5 / np.sqrt(1 - (x - 0.1) / 0.2) / 0.2, (0.1, 0.3))
+    assert prior.density([0.1, 0.3]) == pytest.approx([2.5, math.inf])
+    assert Density(lambda x: -math.log(1 - x), (0.0, 1.0)).density(1.0) == math.inf
+    assert Density(lambda x: 2 * x, (0.0, 1.0)).density([0.0, 1.0]).tolist() == [0, 2]
+
+
+def test_cdf_of_a_density_is_exact_outside_its_support() -> None:
+    low, high = 0.05056378869683274, 0.16543866067250895
+    prior = Density(lambda x: 1 / (high - low), (low, high))
+    assert prior.cdf([0, 0.01, low, high, 0.2, math.inf]).tolist() == [0, 0, 0, 1, 1, 1]
+
+
 @pytest.mark.parametrize("width", [0.3, 0.05, 0.01, 2e-3])
 def test_narrow_densities_are_exact_between_their_nodes(width: float) -> None:
     exact = stats.lognorm(width, scale=0.1)
@@ -287,6 +300,12 @@ def test_survival_of_long_times_does_not_underflow() -> None:
         (lambda: Samples([]), "one or more"),
         (lambda: Samples([0.1, -0.1]), "at least 0"),
         (lambda: Density(lambda x: math.exp(-x) / 2), "must integrate to 1 .* but integrates to 0.5"),
+        (
+            lambda: Density(lambda x: 0.1 * (1 - x) ** -0.9, (0.0, 1.0)),
+            "near λ = 1, where the density grows without bound",
+        ),
+        (lambda: Density(lambda x: 0.5, (0.0, 1.0)), "on which it is positive$"),
+        (lambda: Exponential(1.0).quantile(1.0000001), r"lie in \[0, 1\], got 1.0000001"),
         (lambda: Density(lambda x: 1.0 - x, (0.0, 2.0)), "finite and at least 0"),
         (lambda: Density(lambda x: 1.0, (2.0, 1.0)), "support must be"),
         (lambda: Exponential(1.0).survival(-1.0), "a time must be at least 0 and finite, got -1"),

@@ -109,6 +109,26 @@ def test_error_suggests_a_sufficient_cap() -> None:
     assert "\n" not in words
 
 
+@pytest.mark.parametrize("wanted", [discount.none(), discount.exponential(1 - 1e-7), discount.hyperbolic(1e-7)])
+def test_error_suggests_a_horizon_that_is_long_enough_for_any_mixture(wanted: discount.Discount) -> None:
+    t_max, tolerance = 10_000, 1e-4
+    with pytest.raises(InputError, match="cannot express") as problem:
+        reweight(Horizons(np.array([0.99]), np.ones(1)), wanted, t_max=t_max, tolerance=tolerance)
+    words = re.search(
+        r"largest γ of (0\.\d+), (\d) heads? .* suffice \(its effective horizon is (\S+) steps", str(problem.value)
+    )
+    assert words
+    assert 1 / (1 - float(words[1])) == pytest.approx(float(words[3]), rel=0.01)
+    assert float(words[3]) > 1e6
+    grid = minimax_grid(wanted, int(words[2]), gamma_max=float(words[1]), t_max=t_max)
+    assert grid.fit(wanted, t_max).max_error <= tolerance
+
+
+def test_a_gamma_just_below_1_is_not_shown_as_1() -> None:
+    near = Horizons(np.array([1 - 1e-7]), np.ones(1))
+    assert "exponential(γ=0.9999999), expressed by 1 head with γ ≤ 0.9999999: " in str(reweight(near, near.discount))
+
+
 def test_error_suggests_a_sufficient_number_of_heads() -> None:
     two = Horizons(np.array([0.2, 0.99]), np.ones(2))
     with pytest.raises(InputError, match=r"2 heads with the same largest γ, chosen by minimax_grid, would suffice"):

@@ -94,14 +94,17 @@ def test_descriptions_do_not_mention_the_size_of_the_runs(name: str) -> None:
     ("given", "words"),
     [
         ({"settings": {"nstep": 2}}, r"unknown setting of dqn 'nstep' \(did you mean 'n_steps'\?\)"),
-        ({"settings": {"epsilon": 0.1}}, "the setting epsilon of dqn must be Epsilon, got 0.1"),
-        ({"settings": {"loss": 3}}, "the setting loss of dqn must be Loss, got 3"),
+        ({"settings": {"epsilon": 0.1}}, r"the settings of dqn are invalid: epsilon must be mh\.Epsilon\(.*, got 0\.1"),
+        ({"settings": {"loss": 3}}, r"the settings of dqn are invalid: loss must be mh\.Huber\(\) or .*, got 3"),
         (
             {"agent": replace(preset("dqn"), name="")},
             "name must contain a letter or digit, as it names a folder, got ''",
         ),
         ({"agent": replace(preset("dqn"), name="..")}, "name must contain a letter or digit"),
-        ({"settings": {"n_steps": 1.5}}, "the setting n_steps of dqn must be int, got 1.5"),
+        (
+            {"settings": {"n_steps": 1.5}},
+            r"settings of dqn are invalid: n_steps must be a whole number .*, got 1\.5",
+        ),
     ],
 )
 def test_custom_runs_are_validated(given: dict[str, Any], words: str) -> None:

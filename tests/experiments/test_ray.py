@@ -11,11 +11,14 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from disturbed import assert_same, command
 from small_sweep import EXPERIMENT
 
+from multihorizon.errors import InputError
+from multihorizon.experiments import ray_cluster
 from multihorizon.runs.folder import is_finished
 
 pytest.importorskip("ray")
@@ -111,7 +114,11 @@ def test_sweep_survives_lost_workers_and_a_lost_node(undisturbed: Path, cluster:
     assert len(set(re.findall(r"process (\d+)", "".join(sweep.said)))) >= 4
 
 
+# Ray reads these settings when it is imported, and the user may have chosen ones that are not safe.
 LISTENERS = """
+import os
+os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1", "RAY_AUTH_MODE": "disabled"}
+import ray
 from multihorizon.experiments.ray_cluster import cluster
 
 def listeners():
@@ -121,6 +128,9 @@ def listeners():
 before = listeners()
 with cluster("local", "cpu", None, None):
     print(*sorted(listeners() - before))
+    mode = ray.remote(lambda: os.environ["RAY_AUTH_MODE"])
+    assert ray.get(mode.remote()) == "token"
+assert os.environ["RAY_AUTH_MODE"] == "disabled"
 """
 
 
@@ -130,6 +140,33 @@ def test_local_cluster_listens_on_the_loopback_interface_only() -> None:
     addresses = {listener.partition(":")[0] for listener in done.stdout.split()}
     assert addresses
     assert addresses <= {"0100007F", "0" * 16 + "FFFF00000100007F", "0" * 24 + "01000000"}
+
+
+def test_a_local_cluster_that_is_not_safe_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray_cluster.check_loopback(["127.0.0.1", "127.0.0.2", "::1"])
+    with pytest.raises(InputError, match=r"listens on the network, at 192\.0\.2\.2, so the sweep was not started"):
+        ray_cluster.check_loopback(["127.0.0.1", "192.0.2.2"])
+    ray_cluster.check_token(True)
+    with pytest.raises(InputError, match="requires no token, so the sweep was not started"):
+        ray_cluster.check_token(False)
+    stopped: list[bool] = []
+    fake = SimpleNamespace(
+        is_initialized=lambda: False,
+        init=lambda **given: None,
+        nodes=lambda: [{"NodeManagerAddress": "192.0.2.2"}],
+        shutdown=lambda: stopped.append(True),
+    )
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    with pytest.raises(InputError, match="listens on the network"), ray_cluster.cluster("local", None, None, None):
+        pass
+    assert stopped
+    fake.is_initialized = lambda: True
+    with (
+        pytest.raises(InputError, match="connected to a Ray cluster already"),
+        ray_cluster.cluster("local", None, None, None),
+    ):
+        pass
+    assert stopped == [True]
 
 
 def test_importing_the_sweep_modules_does_not_import_ray() -> None:

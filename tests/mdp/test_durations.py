@@ -154,6 +154,24 @@ def test_simulation_and_q_learning_agree(whole: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "last"),
+    [(0.1, 0.2, 0.3), (1.1, 2.2, 3.3), (0.3721193257293, 1e-9, 0.3721193267293)],
+)
+def test_simulation_adds_durations_as_exact_values_do(first: float, second: float, last: float) -> None:
+    """The reward comes just at the time of the deadline, if durations are added without rounding errors."""
+    assert first + second != last
+    path = np.zeros((3, 1, 3))
+    path[0, 0, 1] = path[1, 0, 2] = 1
+    durations = np.array([[first], [second], [1.0]])
+    for deadline, wanted in ((last, 1.0), (last - 1e-12, 0.0)):
+        mdp = HazardousMDP(
+            path, np.array([[0.0], [0.0], [1.0]]), discount=discount.deadline(deadline), durations=durations
+        )
+        assert action_values(mdp, np.ones((3, 1)))[0, 0] == wanted
+        assert simulate(mdp, np.ones((3, 1)), 0, 0, 2, np.random.default_rng(0)).mean == wanted
+
+
+@pytest.mark.parametrize(
     ("make", "words"),
     [
         (

@@ -90,6 +90,35 @@ def test_probability_of_improvement_has_an_interval(tmp_path: Path, rng: np.rand
     assert 0 <= pair.win_probability.low < pair.win_probability.value < pair.win_probability.high <= 1
 
 
+@pytest.mark.parametrize(
+    ("baseline", "challenger", "tied"),
+    [
+        ({"A": [5.0, 4.0, 5.0]}, {"A": [5.0, 5.0, 5.0]}, ("new",)),
+        ({"A": [5.0, 5.0, 5.0]}, {"A": [5.0, 4.0, 5.0]}, ("old",)),
+        ({"A": [5.0, 5.0, 5.0], "B": [1.0, 2.0, 3.0]}, {"A": [5.0, 5.0, 5.0], "B": [2.0, 3.0, 2.0]}, ()),
+        ({"A": [5.0, 5.0, 5.0]}, {"A": [5.0, 5.0, 5.0]}, ()),  # no interval
+    ],
+)
+def test_agents_whose_seeds_all_tie_are_named_beside_an_interval(
+    baseline: dict[str, list[float]],
+    challenger: dict[str, list[float]],
+    tied: tuple[str, ...],
+    rng: np.random.Generator,
+) -> None:
+    by = {(agent, e): np.array(x) for agent, of in (("old", baseline), ("new", challenger)) for e, x in of.items()}
+    pair = compare(Scores(["old", "new"], list(baseline), {BEST: by, LAST: {}}), ("old", "new"), BEST, rng)
+    assert pair is not None
+    assert pair.tied == tied
+
+
+def test_aggregates_of_seeds_that_all_tie_have_a_warning(rng: np.random.Generator) -> None:
+    game = "atari/Pong"
+    for last, warned in ((21.0, True), (20.0, False)):
+        by = {("a", game): np.array([21.0] * 9 + [last])}
+        warning = aggregate(Scores(["a"], [game], {BEST: by, LAST: {}}), rng).warning
+        assert ("All seeds of a have the same score" in warning) == warned
+
+
 def test_certain_win_has_no_interval(tmp_path: Path, rng: np.random.Generator) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0], [2.0], [3.0]])
     write_run(tmp_path / "b", "multi-rainbow", "foraging", [[4.0], [5.0], [6.0]])

@@ -96,6 +96,41 @@ def test_a_value_of_another_type_is_an_input_error(name: str, value: object, tmp
         read(tmp_path)
 
 
+@pytest.mark.parametrize("discount", [{"-5": 1e300, "0": -1e300}, {"1e299": 1, "1e-300": 0}, {"1": 1e7}])
+def test_a_discount_that_cannot_be_drawn_is_an_input_error(discount: object, tmp_path: Path) -> None:
+    path = write_run(tmp_path / "a", "dqn", "foraging", [[1.0]]) / "metrics.jsonl"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"discount": discount}))
+    with pytest.raises(InputError, match=r"metrics.jsonl has a discount that cannot be drawn: times must be"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("again", ["a", "./a", "b/a"])
+def test_a_folder_that_is_listed_twice_is_an_input_error(again: str, tmp_path: Path) -> None:
+    """Otherwise its seeds would count twice, and intervals would be too narrow."""
+    first = {"label": "dqn", "environment": "foraging", "folder": again.replace("./", ""), "seeds": 1, "wanted": None}
+    write_sweep(tmp_path, [first, first | {"folder": again}])
+    with pytest.raises(InputError, match=r"lists the folder .*a twice"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"environment": "e" * 201}, {"environment": 3}, {"seeds": 10**18}, {"seeds": 0}])
+def test_planned_runs_are_checked(change: dict[str, object], tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "dqn", "foraging", [[1.0]])
+    run = {"label": "dqn", "environment": "foraging", "folder": "a", "seeds": 1, "wanted": None}
+    write_sweep(tmp_path, [run, run | {"folder": "b"} | change])
+    with pytest.raises(InputError, match=r"a name must|seeds must be a whole number from 1 to 10,000"):
+        read(tmp_path)
+
+
+def test_warnings_have_no_control_characters(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "\x1b]0;owned\x07", "dqn", "foraging", [[1.0, 2.0]]) / "metrics.jsonl"
+    path.write_text(path.read_text() + "no\n")
+    said: list[str] = []
+    read_runs(tmp_path, said.append)
+    assert len(said) == 1
+    assert "�]0;owned�/metrics.jsonl: line 3 is damaged" in said[0]
+
+
 def test_a_text_that_no_file_can_store_is_an_input_error(tmp_path: Path) -> None:
     path = write_run(tmp_path / "one", "rainbow", "atari/Pong", [[1, 2], [2, 3]]) / "config.json"
     path.write_text(path.read_text().replace("rainbow", "\\ud800"))

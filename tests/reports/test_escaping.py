@@ -1,7 +1,11 @@
 """Names from run folders cannot become markup, formulas or control sequences in any file of a report."""
 
 import csv
+import html
+import json
 import re
+import unicodedata
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,9 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up_runs import write_run, write_sweep
+from markdown_it import MarkdownIt
 
 from multihorizon.reports.data import read_runs
-from multihorizon.reports.escaping import escape_csv, escape_markup, replace_controls
+from multihorizon.reports.escaping import (
+    escape_csv,
+    escape_html,
+    escape_json,
+    escape_markdown,
+    replace_controls,
+)
 from multihorizon.reports.page import write_report
 from multihorizon.reports.sections import build_report
 
@@ -38,17 +49,46 @@ def test_controls_are_replaced() -> None:
         ("<b>&'\"", "&lt;b&gt;&amp;'&quot;"),
         ("a|b", "a&#124;b"),
         ("[x](y)", "&#91;x&#93;(y)"),
-        ("space_invaders, γ=0.9", "space_invaders, γ=0.9"),
+        ("space_invaders, γ=0.9", "space&#95;invaders, γ=0.9"),
+        ("hyper-dqn: 1.5 (2 to 3)", "hyper-dqn: 1.5 (2 to 3)"),
+        ("@org", "&#64;<!-- -->org"),
     ],
 )
-def test_markup_by_hand(text: str, escaped: str) -> None:
-    assert escape_markup(text) == escaped
+def test_markdown_by_hand(text: str, escaped: str) -> None:
+    assert escape_markdown(text) == escaped
+
+
+ACTIVE = [
+    *("_em_", "__b__", "**b**", "~~s~~", "- list", "+ list", "* list", "1. list", "2) list", "> quote", "# head"),
+    *("`code`", "[x](y)", "![x](y)", "<b>", "<https://x.example>", "a\\*b", "&amp;", "|a|", "---", "===", "$$x$$"),
+    *("www.x.example", "http://x.example", "me@x.example", "@org", "#1", ":smile:", "[^1]", "{{x}}"),
+]
+
+
+@pytest.mark.parametrize("text", ACTIVE)
+@pytest.mark.parametrize("place", ["{}", "a {}", "| a |\n|---|\n| {} |", "## {}", "- {}"])
+def test_markdown_shows_names_as_text(text: str, place: str) -> None:
+    """A parser of Markdown finds nothing but text, and GitHub nothing to link in any part of it."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    plain, written = (parser.parse(place.format(word)) for word in ("x", escape_markdown(text)))
+    assert [token.type for token in plain] == [token.type for token in written]
+    parts = [part for token in written if token.type == "inline" for part in token.children or []]
+    assert {part.type for part in parts} <= {"text", "text_special", "html_inline"}
+    assert {part.content for part in parts if part.type == "html_inline"} <= {"<!-- -->"}
+    shown = html.unescape(escape_markdown(text)).split("<!-- -->")
+    assert "".join(shown) == text
+    assert not any(re.search(r"www\.|://|[@#]\w|:\w+:", part) for part in shown)
+
+
+def test_alternative_text_has_no_comments() -> None:
+    assert escape_markdown("me@x.example", alternative=True) == "me&#64;x.example"
 
 
 @given(st.text())
-def test_escaped_markup_reads_the_same(text: str) -> None:
-    escaped = escape_markup(text)
-    assert not set(escaped) & set('<>"|[]*`\\\n\r\x00\x1b')
+@pytest.mark.parametrize("escape", [escape_html, escape_markdown])
+def test_escaped_markup_reads_the_same(escape: Callable[[str], str], text: str) -> None:
+    escaped = escape(text)
+    assert not set(escaped.replace("<!-- -->", "")) & set('<>"\n\r\x00\x1b')
     shown: list[str] = []
 
     class Reader(HTMLParser):
@@ -62,6 +102,15 @@ def test_escaped_markup_reads_the_same(text: str) -> None:
     reader.feed(escaped)
     reader.close()
     assert "".join(shown) == replace_controls(text)
+
+
+@given(st.text())
+def test_json_has_no_control_characters(text: str) -> None:
+    """Not even those that JSON allows, such as U+009B and U+202E."""
+    for value in (text, f"{text}\x9b\u202e\U000e0001"):
+        written = escape_json(json.dumps({value: [value]}, indent=2, ensure_ascii=False))
+        assert json.loads(written) == {value: [value]}
+        assert all(c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") for c in written)
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@"])

@@ -1,13 +1,17 @@
 """Agents keep their style, names are short where possible, and drawing a figure again gives the same bytes."""
 
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
+import matplotlib
 import pytest
 from made_up_runs import write_run
 
 from multihorizon.reports.data import read_runs
-from multihorizon.reports.figure_style import choose_line_styles, render_svg, save, shorten_names
+from multihorizon.reports.figure_style import canvas, choose_line_styles, render_svg, save, shorten_names, styled_plain
 from multihorizon.reports.figures import draw_curve
+from multihorizon.reports.plotting import Figure
 
 
 def test_shared_family_is_left_out_of_names() -> None:
@@ -24,6 +28,35 @@ def test_a_figure_drawn_twice_is_the_same(tmp_path: Path) -> None:
     assert once == again
     assert "currentColor" in once
     assert "#000000" not in once
+
+
+@styled_plain
+def draw_text(text: str) -> Figure:
+    figure, (axes,) = canvas(4, 3)
+    axes.plot([0, 1], label="a line", color="#000000")
+    axes.set_title(text)
+    return figure
+
+
+@pytest.mark.parametrize("name", ["#000000", 'id="q url(#z', 'href="#z', "<metadata>", "#e6e6e6 & $x$ --> </text>"])
+def test_svg_shows_names_as_they_are(name: str) -> None:
+    root = ElementTree.fromstring(render_svg(draw_text(name), "one"))
+    texts = {"".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert name in texts
+    ids = {element.get("id") for element in root.iter()} - {None}
+    values = [value for element in root.iter() for key, value in element.items() if key != "aria-label"]
+    targets = {target for value in values for target in re.findall(r"^#(.+)|url\(#(.+?)\)", value)}
+    assert all(one and one.startswith("one-") for one in ids)
+    assert targets
+    assert {a or b for a, b in targets} <= ids
+    assert any("currentColor" in value for value in values)
+
+
+def test_settings_of_the_user_change_no_figure(tmp_path: Path) -> None:
+    once = save(draw_text("x"), tmp_path / "once/a.svg", plain=True).read_bytes()
+    with matplotlib.rc_context({"lines.markersize": 30, "lines.marker": "o", "text.usetex": True}):
+        again = save(draw_text("x"), tmp_path / "again/a.svg", plain=True).read_bytes()
+    assert once == again
 
 
 def test_a_figure_saved_twice_is_the_same(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Figures of made-up runs show all seeds and do not change the caller's settings."""
 
+import time
+
 import matplotlib
 from made_up_runs import REPORT_GAMES
 
@@ -38,3 +40,13 @@ def test_discounts_are_annotated_where_they_differ_most() -> None:
     assert find_telling_time(acted, wanted) == 100
     assert find_telling_time(acted, DiscountCurve("near", times, (0.98, 0.94, 0.27, 0.0))) == 10
     assert find_telling_time(acted, acted) == find_telling_time(acted, None) == 100
+
+
+def test_discounts_with_many_times_are_compared_quickly() -> None:
+    times = tuple(float(t) for t in range(1, 200_001))
+    acting = DiscountCurve("acted by", times, tuple(0.99**t for t in times))
+    wanted = DiscountCurve("wanted", times, tuple(1 / (1 + 0.01 * t) for t in times))
+    start = time.monotonic()
+    assert find_telling_time(acting, wanted) == 250
+    assert find_telling_time(acting, None) == find_telling_time(acting, acting) == 100
+    assert time.monotonic() - start < 1

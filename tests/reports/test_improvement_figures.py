@@ -41,6 +41,15 @@ def test_long_titles_do_not_overlap() -> None:
     assert figure.axes[0].get_title() == f"{names[0]}\nover {names[1]}\nbetter in 2 of 2"
 
 
+def test_extreme_changes_have_no_bar() -> None:
+    ends = [(1e-300, 1e300), (1e300, -1e300), (0.0, 1.0), (5e-324, -1e300), (1.0, 1.5)]
+    changes = [ScoreChange(f"game-{i}", *pair) for i, pair in enumerate(ends)]
+    figure = draw_improvement(Comparison("a", "b", Statistic.BEST, changes, IntervalEstimate(0.5)))
+    FigureCanvasAgg(figure).draw()
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts == ["−200", "+50", "from 1e−300 to 1e+300", "from 0 to 1", "from 4.94e−324 to −1e+300"]
+
+
 def test_labels_for_one_environment_are_horizontal() -> None:
     pairs = [("rainbow", "hyper-rainbow-matched"), ("hyper-rainbow-too-afraid", "hyper-rainbow-matched")]
     change = [ScoreChange("foraging", 1.0, 1.2)]

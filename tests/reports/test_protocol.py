@@ -60,6 +60,39 @@ def test_a_label_names_each_difference_once() -> None:
     ]
 
 
+FOUR: list[object] = [["a", "b", "c", "d"], [1, 2, 3, "x"], [None] * 4, [[1], [2], [3], [4]], [10**400] * 4, "x", None]
+
+
+@pytest.mark.parametrize("gammas", FOUR)
+def test_gammas_of_another_type_are_an_input_error(gammas: object, tmp_path: Path) -> None:
+    horizons = {"gammas": gammas, "weights": [1.0]}
+    write_run(tmp_path / "a", "dqn", "foraging", [[1]])
+    write_run(tmp_path / "b", "dqn", "foraging", [[1]], seed=5, agent__horizons=horizons)
+    with pytest.raises(InputError, match=r"b.config.json .*agent.horizons.gammas must be a list of numbers"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("setting", ["zzz", "horizons__zzz", "n_steps", "z" * 5_000])
+@pytest.mark.parametrize("value", [*FOUR, [], "y" * 1_000, "x " * 60_000, 10**400, float("inf"), {"y": {"z": 1}}])
+def test_labels_of_any_settings_are_short(setting: str, value: object, tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "dqn", "foraging", [[1]])
+    write_run(tmp_path / "b", "dqn", "foraging", [[1]], seed=5, **{f"agent__{setting}": value})
+    try:
+        said, most = read(tmp_path).labels, 200
+    except InputError as problem:
+        said, most = [str(problem)], 500
+    assert max(map(len, said)) <= most
+
+
+def test_settings_nested_deeply_are_an_input_error(tmp_path: Path) -> None:
+    nested: object = 1
+    for _ in range(500):
+        nested = {"a": nested}
+    write_run(tmp_path / "a", "dqn", "foraging", [[1]], own=nested)
+    with pytest.raises(InputError, match="nested at most 10 levels deep"):
+        read(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "said"),
     [

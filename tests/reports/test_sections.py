@@ -48,6 +48,27 @@ def test_papers_table_is_reported(tmp_path: Path) -> None:
     assert axes.get_title() == "Multi-Rainbow over Rainbow: better in 39 of 60 with 3 ties"
 
 
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_seeds_that_all_tie_give_a_warning_wherever_the_interval_is_shown(
+    is_tied: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "a", "rainbow", "foraging", [[4.0], [5.0], [5.0]])
+    write_run(tmp_path / "b", "multi-rainbow", "foraging", [[5.0], [5.0], [5.0 if is_tied else 4.0]])
+    made = build_report(read_runs(tmp_path, pytest.fail))
+    assert main(["report", str(tmp_path)]) == 0
+    (section,) = [section for section in made.sections if section.name == "probability"]
+    (drawn,) = section.figures
+    shown = [
+        capsys.readouterr().err,
+        *((tmp_path / "report" / name).read_text() for name in ("index.html", "report.md")),
+        section.about,
+        drawn.alt,
+        drawn.figure.get_supxlabel(),
+    ]
+    for text in shown:
+        assert ("All seeds of multi-rainbow have the same score" in " ".join(text.split())) == is_tied
+
+
 @pytest.mark.parametrize(
     ("games", "seeds", "words"),
     [

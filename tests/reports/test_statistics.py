@@ -1,4 +1,4 @@
-"""Compares statistics with values by hand and from single resamples, with rliable and with simulations."""
+"""Compares statistics with values computed by hand, with single resamples, with rliable and with simulations."""
 
 from collections.abc import Callable
 
@@ -173,7 +173,30 @@ def test_intervals_of_few_seeds_in_one_environment_reach_at_most_the_largest_cov
         assert covered[1] / trials == pytest.approx(bound, abs=0.02)
 
 
-def test_warning_is_for_the_number_of_seeds() -> None:
+def test_intervals_that_miss_the_truth_because_of_ties_have_a_warning() -> None:
+    """Runs reach the largest possible score with probability 0.8 or 0.7, so the true probability is 0.55."""
+    rng = np.random.default_rng(0)
+    covered: dict[bool, list[bool]] = {False: [], True: []}
+    for _ in range(600):
+        first, second = ([np.where(rng.random(3) < p, 500.0, rng.uniform(0, 500, 3))] for p in (0.8, 0.7))
+        drawn = [statistics.resampled(strata, rng, 200) for strata in (first, second)]
+        low, high = statistics.interval(probability_of_improvement(*drawn), statistics.freedom(first, second))
+        if low < high:
+            varies = statistics.varies(first) and statistics.varies(second)
+            covered[varies].append(bool(low <= 0.55 <= high))
+    assert np.mean(covered[True]) >= 0.95
+    assert np.mean(covered[False]) <= 0.75
+    assert np.mean(covered[True] + covered[False]) <= 0.85
+
+
+def test_warning_about_ties_names_the_agents() -> None:
+    assert statistics.describe_ties([]) == ""
+    assert statistics.describe_ties(["a", "b"]).startswith("All seeds of a and of b have the same score")
+    assert not statistics.varies([np.array([1.0, 1.0]), np.array([2.0, 2.0])])
+    assert statistics.varies([np.array([1.0, 1.0]), np.array([2.0, 3.0])])
+
+
+def test_coverage_warning_depends_on_the_number_of_seeds() -> None:
     assert "With 3 seeds in one environment" in statistics.describe_coverage([3])
     assert "at most 75% of cases" in statistics.describe_coverage([3])
     assert "at most 50% of cases" in statistics.describe_coverage([2])

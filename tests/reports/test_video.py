@@ -79,6 +79,17 @@ def test_fewer_than_three_horizons_have_no_panel(tmp_path: Path) -> None:
     assert sizes == [HEIGHT, HEIGHT + PANEL]
 
 
+@pytest.mark.parametrize("name", [r"$\frac{1}{$", "$x$", "\x1b]0;x\x07", "🙂" * 200, "a\nb"])
+def test_titles_are_plain_text(name: str) -> None:
+    values = np.ones((4, 2, 2))
+    episode = EpisodeRecord(None, values, np.zeros(4, int), np.ones(4), np.array([0.5, 0.9]), np.ones((4, 2)))
+    figure, _ = draw_q_values(episode, f"{name} in foraging")
+    title = figure.axes[0]._left_title
+    assert not title.get_parse_math()
+    assert "\x1b" not in title.get_text()
+    assert title.get_text().replace("\n", "").startswith(name[:3].replace("\x1b", "�").replace("\n", " "))
+
+
 def test_long_titles_fit_and_steps_are_whole_numbers() -> None:
     values, gammas = np.ones((4, 2, 2)), np.array([0.5, 0.9])
     episode = EpisodeRecord(None, values, np.zeros(4, int), np.ones(4), gammas, np.ones((4, 2)))

@@ -1,10 +1,12 @@
 """Runs random command lines, generated from the parser.
 
-Each must exit with status 0, 2 or 130 within seconds, without a traceback.
+One that is still running after five seconds is interrupted, as by Ctrl-C. Each must exit with status 0, 2 or 130,
+without a traceback.
 """
 
 import argparse
 import contextlib
+import dataclasses
 import io
 import os
 import random
@@ -14,7 +16,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from multihorizon.agents.config import AgentConfig
+from multihorizon.agents.presets import preset
 from multihorizon.cli import main, parser
+from multihorizon.cli.running import whole
 
 NUMBERS = [
     "0",
@@ -39,6 +44,9 @@ NUMBERS = [
     "٣",
     "½",
     "2.5",
+    "-1e-3",
+    "1e-320",
+    "1e9",
 ] + [
     str(2**31 - 1),
     str(2**31),
@@ -69,6 +77,7 @@ TEXTS = [
     "\x1b[31m",
     "\x00",
     "\ud800",
+    "\udcff",
     "a\nb",
     "γ",
     "a" * 300,
@@ -153,6 +162,20 @@ SETTINGS = [
 ]
 
 
+def _fields() -> list[str]:
+    """Returns the settings of agents, as in loss.v_max."""
+    found = []
+    for agent in (preset("dqn"), preset("rainbow")):
+        for one in dataclasses.fields(AgentConfig):
+            value = getattr(agent, one.name)
+            parts = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+            found += [f"{one.name}.{part.name}" for part in parts] or [one.name]
+    return sorted(set(found))
+
+
+FIELDS = _fields()
+
+
 def random_line(rng: random.Random, folder: Path) -> list[str]:
     """Returns a command with random options, some of which have valid values."""
     commands = _subparsers()
@@ -189,10 +212,10 @@ def _option(rng: random.Random, action: argparse.Action, folder: Path) -> list[s
 def _value(rng: random.Random, action: argparse.Action, folder: Path) -> str:
     if rng.random() < 0.2:
         return rng.choice([*TEXTS, *NUMBERS])
-    if action.type in (int, float):
+    if action.type in (int, float, whole):
         return rng.choice(NUMBERS)
     if action.dest == "set":
-        return rng.choice(SETTINGS)
+        return rng.choice(SETTINGS) if rng.random() < 0.5 else f"{rng.choice(FIELDS)}={rng.choice([*NUMBERS, *TEXTS])}"
     paths = [str(folder / name) for name in ("missing", "file.txt", "empty", "run", "bad.npz", "deep/er", "[b]", "$x$")]
     if action.type is Path or action.dest in ("run", "folder", "out", "weights"):
         return rng.choice(paths)

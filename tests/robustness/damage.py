@@ -1,7 +1,7 @@
 """Damages the files of a run at random, or adds links to its folder as an attacker would.
 
-Bits are flipped, JSON is changed, and files are truncated, overwritten, removed, renamed, or replaced by links or
-pipes.
+Bits are flipped, JSON is changed, and files are truncated, overwritten, removed, renamed, or replaced by links, pipes,
+folders, huge files, or files of another run.
 """
 
 import contextlib
@@ -9,16 +9,24 @@ import io
 import json
 import os
 import random
+import resource
 import shutil
+import struct
 import traceback
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from command_lines import limited
-from short_run import MESSAGES, difference
+from short_run import MESSAGES, dead_process, difference
 
 from multihorizon.cli import main
+from multihorizon.files import read_json, write_json
+from multihorizon.runs.metrics import format_line
+from multihorizon.runs.weights import save_weights
 
 Damage = Callable[[Path, random.Random], str | None]
 VALUES: list[Any] = [
@@ -51,16 +59,26 @@ VALUES: list[Any] = [
 EDITED = ", and no checksum"
 FOLDER, PRECIOUS, CANARY = "damaged", "precious.txt", "nobody may touch this"
 LONGEST = 60.0  # seconds until a command counts as stuck
+HUGE = 2**30  # bytes of a file that no command may read into memory
+# Commands that read a file, and must refuse it if it is a link or belongs to another run.
+READ_BY = {
+    "config.json": ("resume", "evaluate", "report"),
+    "metrics.jsonl": ("resume", "report"),
+    "weights.npz": ("evaluate",),
+    "weights-latest.npz": ("evaluate",),
+}
 
 
 def damage_file(path: Path, rng: random.Random) -> str:
     """Damages one file at random and returns a description of the damage."""
     kinds: list[Damage] = [_flip, _flip, _flip, _cut, _empty, _zeros, _noise, _remove, _make_folder, _swap]
-    kinds += [_link, _hard_link, _pipe, _add_link]
+    kinds += [_link, _link_to_copy, _hard_link, _pipe, _add_link, _add_folder]
+    if path.name in READ_BY:
+        kinds += [_of_another_run] * 2
     if path.suffix in (".json", ".jsonl"):
         kinds += [_change_value] * 6 + [_nest, _change_lines]
     if path.parent.name == "checkpoints":
-        kinds += [_rename] * 2
+        kinds += [_rename, _rename, _recompress, _add_huge]
     kind = rng.choice(kinds)
     return f"{kind.__name__.strip('_')} {kind(path, rng) or ''}"
 
@@ -113,6 +131,65 @@ def _link(path: Path, rng: random.Random) -> str:
         path.unlink()
     path.symlink_to(target)
     return f"{path.name} to {target.name}"
+
+
+def _link_to_copy(path: Path, rng: random.Random) -> None:
+    """Replaces a file by a link to an intact copy of it outside the folder."""
+    outside = _precious(path).with_name(f"copy-{path.name}")
+    shutil.move(path, outside)
+    path.symlink_to(outside)
+
+
+def _of_another_run(path: Path, rng: random.Random) -> None:
+    """Replaces a file by that of a run with another seed."""
+    if path.name == "config.json":
+        content = read_json(path)
+        write_json(path, content | {"seed": content["seed"] + 1}, checked=True)
+    elif path.suffix == ".jsonl":
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            del line["checksum"]
+        path.write_text("".join(format_line(line | {"run": "0" * 8}) + "\n" for line in lines))
+    else:
+        with np.load(path, allow_pickle=False) as held:
+            save_weights(path, {name: held[name] ^ 1 if name == "run" else held[name] for name in held})
+
+
+def _add_folder(path: Path, rng: random.Random) -> str:
+    """Adds a folder under a name that the program may write to or remove."""
+    run = _precious(path).with_name(FOLDER)
+    names = ["weights-000010.npz", "damaged-metrics.jsonl", f".config.unfinished-{dead_process()}.json", ".lock"]
+    names += [
+        f"checkpoints/{name}" for name in (".iteration-000001", "iteration-000000-x.npz", "iteration-9999999-0.npz")
+    ]
+    added = run / rng.choice(names)
+    if added.is_file():
+        added.unlink()
+    added.mkdir(parents=True, exist_ok=True)
+    return added.name.split("unfinished")[0]
+
+
+def _recompress(path: Path, rng: random.Random) -> None:
+    """Compresses the first member of a checkpoint, breaks it, and gives the file a name with the right checksum."""
+    with zipfile.ZipFile(path) as file:
+        held = {name: file.read(name) for name in file.namelist()}
+    methods = [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+    with zipfile.ZipFile(path, "w", rng.choice(methods)) as file:
+        for name, content in held.items():
+            file.writestr(name, content)
+    broken = bytearray(path.read_bytes())
+    for at in range(60, 60 + rng.choice([0, 1, 40])):
+        broken[at] ^= rng.randrange(256)
+    path.write_bytes(broken)
+    path.rename(path.with_name(f"{path.stem[:16]}-{zlib.crc32(broken):08x}.npz"))
+
+
+def _add_huge(path: Path, rng: random.Random) -> None:
+    """Adds a checkpoint that is one huge directory of a zip file. It takes no space, because it is a hole."""
+    added = path.with_name(f"iteration-000009-{rng.randrange(2**32):08x}.npz")
+    with added.open("wb") as file:
+        file.seek(HUGE)
+        file.write(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, HUGE - 100, 100, 0))
 
 
 def _hard_link(path: Path, rng: random.Random) -> None:
@@ -224,7 +301,8 @@ def try_damage(unfinished: Path, whole: Path, place: Path, rng: random.Random) -
     shutil.copytree(source, folder)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.parent.name != "events")
     path = rng.choice([one for one in files if one.name != ".lock"])
-    done = f"{path.relative_to(folder)}: {damage_file(path, rng)}"
+    kind = damage_file(path, rng)
+    done = f"{path.relative_to(folder)}: {kind}"
     commands = {
         "resume": ["resume", str(folder)],
         "evaluate": ["evaluate", str(folder), "--episodes", "2"],
@@ -233,11 +311,17 @@ def try_damage(unfinished: Path, whole: Path, place: Path, rng: random.Random) -
     name = (
         rng.choice(["resume", "resume", "evaluate", "report"]) if source is unfinished else rng.choice(list(commands))
     )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     status, said = run_quietly(commands[name])
+    taken = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     done = f"{name} after {done}"
     problem = _unclear(status, said)
     if (place / PRECIOUS).read_text() != CANARY:
         problem = f"a file outside the folder was changed: {said[-500:]!r}"
+    if taken >= HUGE:
+        problem = f"it took {taken:,} bytes of memory"
+    if status == 0 and kind.startswith(("link_to_copy", "of_another_run")) and name in READ_BY.get(path.name, ()):
+        problem = f"it was used: {said[-500:]!r}"
     if problem is not None:
         return done, problem
     if name == "resume" and status == 0 and not done.endswith(EDITED):

@@ -1,6 +1,8 @@
 """Checkpoints restore the same state, damage is detected, and other versions' files are not reported as damaged."""
 
 import random
+import struct
+import tracemalloc
 import zipfile
 import zlib
 from pathlib import Path
@@ -128,3 +130,104 @@ def test_checkpoint_of_other_settings_or_another_iteration_is_refused(tmp_path: 
     path.rename(path.with_name(path.name.replace("000001", "000002")))
     with pytest.raises(InputError, match="written after iteration 1, but its name says 2"):
         kept.restore(lambda: trainer.init(0), pytest.fail)
+
+
+def sealed(path: Path) -> Path:
+    """Renames a changed checkpoint, so that its name holds the right checksum."""
+    return path.rename(path.with_name(f"{path.stem[:16]}-{zlib.crc32(path.read_bytes()):08x}.npz"))
+
+
+def rewritten(path: Path, about: bytes, compression: int = zipfile.ZIP_STORED) -> Path:
+    """Replaces or compresses the description of the run in a checkpoint."""
+    with zipfile.ZipFile(path) as file:
+        held = {name: file.read(name) for name in file.namelist() if name != checkpoint.ABOUT} | {
+            checkpoint.ABOUT: about
+        }
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in held.items():
+            file.writestr(name, content, compression if name == checkpoint.ABOUT else zipfile.ZIP_STORED)
+    return sealed(path)
+
+
+def test_checkpoint_whose_description_is_compressed_and_broken_is_named(tmp_path: Path) -> None:
+    trainer = trainer_of(small())
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
+    kept.save(trainer.init(0), 1)
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        path = rewritten(kept.paths()[0], b"[" * 2_000, method)
+        content = path.read_bytes()
+        at = content.index(checkpoint.ABOUT.encode()) + len(checkpoint.ABOUT)
+        path.write_bytes(content[:at] + b"\xff" * 16 + content[at + 16 :])
+        with pytest.raises(InputError, match=rf"{sealed(path).name[:16]}.* cannot read it .*is compressed"):
+            kept.restore(lambda: trainer.init(0), pytest.fail)
+    for about in (b"[" * 100_000, b"\xff", b"[]", b"{}"):
+        rewritten(kept.paths()[0], about)
+        with pytest.raises(InputError, match=r"iteration-000001-.* cannot read it"):
+            kept.restore(lambda: trainer.init(0), pytest.fail)
+
+
+def test_seek_error_within_a_checkpoint_names_the_file(tmp_path: Path) -> None:
+    """A directory that claims to lie before the start of the file makes zipfile seek to a negative position."""
+    trainer = trainer_of(small())
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
+    kept.save(trainer.init(0), 1)
+    path = kept.paths()[0]
+    content = path.read_bytes()
+    entry = content.index(b"PK\x01\x02")
+    path.write_bytes(content[: entry + 42] + struct.pack("<I", 2**31) + content[entry + 46 :])
+    sealed(path)
+    with pytest.raises(InputError, match=r"iteration-000001-.* cannot read it"):
+        kept.restore(lambda: trainer.init(0), pytest.fail)
+
+
+def test_file_that_is_too_large_for_a_checkpoint_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = trainer_of(small(replay_capacity=800))
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
+    kept.save(trainer.init(0), 1)
+    with (tmp_path / "iteration-000004-00000000.npz").open("wb") as file:  # most of it is a hole
+        file.seek(2**30)
+        file.write(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 2**30 - 100, 100, 0))
+    said: list[str] = []
+    tracemalloc.start()
+    try:
+        assert kept.restore(lambda: trainer.init(0), said.append)[1] == 1
+        assert "iteration-000004-00000000.npz is damaged (it is larger than" in said[0]
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
+
+
+def test_checkpoint_number_above_a_million_is_newer(tmp_path: Path) -> None:
+    trainer = trainer_of(small())
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
+    for done in (999_998, 999_999, 1_000_000):
+        kept.save(trainer.init(0), done)
+    assert [path.name.split("-")[1] for path in kept.paths()] == ["1000000", "999999"]
+
+
+def test_odd_checkpoints_are_reported_and_set_aside(tmp_path: Path) -> None:
+    trainer = trainer_of(small())
+    kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
+    kept.save(trainer.init(0), 1)
+    odd = ["iteration-000000-x.npz", "iteration-000002-00000000.npz", "iteration-00000x-00000000.npz"]
+    (tmp_path / odd[0]).mkdir()
+    (tmp_path / odd[1]).symlink_to(kept.paths()[0])
+    (tmp_path / odd[2]).touch()
+    said: list[str] = []
+    assert kept.restore(lambda: trainer.init(0), said.append)[1] == 1
+    assert [message.split(" is damaged ")[-1] for message in said[:3]] == [
+        "(it is not a file)",
+        "(it is a symbolic link, which is not followed; replace it by what it points to)",
+        "(its name has no iteration)",
+    ]
+    assert {f"damaged-{name}" for name in odd} < {path.name for path in tmp_path.iterdir()}
+    kept.save(trainer.init(0), 2)
+
+
+def test_long_setting_of_another_run_is_shortened(tmp_path: Path) -> None:
+    trainer = trainer_of(small())
+    Checkpoints(tmp_path, trainer.shape, True, {"agent": "x" * 10_000, "y" * 10_000: 1}).save(trainer.init(0), 1)
+    for identity in (IDENTITY, {"agent": "x" * 10_000}):
+        with pytest.raises(InputError, match="does not belong to this run") as caught:
+            Checkpoints(tmp_path, trainer.shape, True, identity).restore(lambda: trainer.init(0), pytest.fail)
+        assert len(str(caught.value)) < 600 + len(str(tmp_path))

@@ -71,3 +71,31 @@ def test_long_line_is_not_read_at_once(tmp_path: Path, monkeypatch: pytest.Monke
     said: list[str] = []
     assert len(read_metrics(tmp_path, said.append)) == 1
     assert "are damaged and skipped" in said[0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"discount": {str(time): 0.5 for time in range(20_000)}},
+        {"discount": {"1." + "1" * 276_000: 0.5}},
+        {"discount": {"nan": 0.5}},
+        {"discount": {"1": 10**400}},
+        {"run": "x" * 276_000},
+        {"run": None},
+        {"run": 5},
+    ],
+)
+def test_long_or_wrong_fields_count_as_damaged(changes: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(LINE | changes) + "\n" + json.dumps(LINE) + "\n")
+    said: list[str] = []
+    assert len(read_metrics(tmp_path, said.append)) == 1
+    assert "line 1 is damaged and skipped" in said[0]
+
+
+@pytest.mark.parametrize("written", ["1e999", "-1e999", "NaN", "Infinity", "9" * 4_000, "9" * 276_000])
+def test_numbers_must_be_finite(written: str, tmp_path: Path) -> None:
+    for place in ('"seconds": 1.0', '"returns": [1.0]', '"step": 100'):
+        name, _, value = place.partition(": ")
+        line = json.dumps(LINE).replace(place, f"{name}: {value.replace('100', '1.0').replace('1.0', written)}")
+        (tmp_path / "metrics.jsonl").write_text(line + "\n")
+        assert read_metrics(tmp_path) == []

@@ -1,7 +1,13 @@
 """A run does not follow links out of its folder, and does not read pipes or devices."""
 
 import os
+import socket
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +19,11 @@ from multihorizon.errors import InputError
 from multihorizon.experiments import catalogue
 from multihorizon.files import atomically, read_json, write_json
 from multihorizon.runs.checkpoint import Checkpoints
-from multihorizon.runs.configuration import Configuration
+from multihorizon.runs.configuration import Configuration, plain
 from multihorizon.runs.configure import configured
 from multihorizon.runs.folder import tidy
-from multihorizon.runs.loggers import Csv
+from multihorizon.runs.loggers import Csv, TensorBoard, WandB
+from multihorizon.runs.metrics import read_metrics
 from multihorizon.runs.records import Records
 from multihorizon.runs.weights import load_weights, save_weights
 from multihorizon.training.worlds import world
@@ -150,7 +157,110 @@ def test_pipes_are_not_read(tmp_path: Path) -> None:
     assert load_weights(save_weights(tmp_path / "weights.npz", weights), weights)
 
 
-def test_damaged_csv_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "metrics.csv").write_text("stop,loss\n1,2\n")
-    with pytest.raises(InputError, match=r"metrics\.csv is damaged .*; move it elsewhere"):
-        Csv().begin(tmp_path, {}, 5)
+def test_a_link_in_the_folder_of_events_is_rejected(
+    tmp_path: Path, outside: Path, configuration: Configuration
+) -> None:
+    (tmp_path / "run/events").mkdir(parents=True)
+    (tmp_path / "run/events/events.out.tfevents.1").symlink_to(outside / "precious.txt")
+    with pytest.raises(InputError, match=r"tfevents\.1 is a symbolic link"):
+        rewound(tmp_path / "run", configuration, lost=False)
+
+
+def test_links_with_names_that_can_be_guessed_are_not_followed(tmp_path: Path, outside: Path) -> None:
+    """The library that writes events names its file by the second and the host."""
+    logger = TensorBoard()
+    logger.begin(tmp_path, {}, 0)
+    (tmp_path / "events").mkdir()
+    for second in range(int(time.time()), int(time.time()) + 60):
+        name = f"events.out.tfevents.{second}.{socket.gethostname()}"
+        (tmp_path / "events" / name).symlink_to(outside / "precious.txt")
+    logger.log(1, {"loss": 1.0})
+    logger.close()
+    assert (outside / "precious.txt").read_text() == PRECIOUS
+    assert sum(not path.is_symlink() for path in (tmp_path / "events").iterdir()) == 1
+
+
+@pytest.mark.parametrize("name", ["wandb", ".wandb", "wandb/run-1", ".wandb/run-1"])
+def test_wandb_does_not_write_through_a_link(
+    name: str, tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes to `.wandb` if that exists."""
+    started: list[dict[str, Any]] = []
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **given: started.append(given)))
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    if name == "wandb/run-1":
+        (tmp_path / "wandb/latest-run").symlink_to("run-0")  # wandb's own link
+        WandB("test").begin(tmp_path, {}, 0)
+        assert len(started) == 1
+    (tmp_path / name).symlink_to(outside)
+    with pytest.raises(InputError, match=f"{name} is a symbolic link"):
+        WandB("test").begin(tmp_path, {}, 0)
+    assert len(started) == (name == "wandb/run-1")
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("stop,steps_per_second\n1,2\n", "its columns are not those of this run"),
+        ("step,=1+1\n1,2\n", "its columns are not those of this run"),
+        ("step,return/training/seed-7\n1,2\n", "its columns are not those of this run"),
+        ("step,step\n1,2\n", "its columns are not those of this run"),
+        ("step,steps_per_second\n1,=1+1\n", "a cell is not a number"),
+        ("step,steps_per_second\n1.5,1\n", "a cell is not a number"),
+        ("step,steps_per_second\n,1\n", "a cell is not a number"),
+        ("step,steps_per_second\n\n1\n1,nan\n", "a number is not finite"),
+        ("step,steps_per_second\n1,2,3\n", "a row is too long"),
+        ("step\n\0\n", "a cell is not a number"),
+        (os.mkfifo, "it is not a file"),
+        (Path.mkdir, "it is not a file"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is a symbolic link"),
+    ],
+)
+def test_damaged_csv_is_reported(table: Any, problem: str, tmp_path: Path, configuration: Configuration) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text(table) if isinstance(table, str) else table(path)
+    with pytest.raises(InputError, match=rf"metrics\.csv is damaged \({problem}.*; move it elsewhere"):
+        Csv().begin(tmp_path, plain(configuration), 5)
+
+
+def test_a_csv_table_keeps_every_column_of_its_run(tmp_path: Path, configuration: Configuration) -> None:
+    (tmp_path / "metrics.csv").write_text("step,return/training/seed-0,steps_per_second\n3,,2.5\n6,1.25,2\n")
+    logger = Csv()
+    logger.begin(tmp_path, plain(configuration), 5)
+    (gamma,) = configuration.agent.horizons.gammas
+    logger.log(6, {f"loss/gamma-{gamma:.5f}/seed-0": 0.5, "steps_per_second": 4.0})
+    logger.begin(tmp_path, plain(configuration), 9)
+    assert [row["step"] for row in logger._rows] == [3, 6]
+    assert logger._rows[0] == {"step": 3, "steps_per_second": 2.5}
+
+
+def check_is_not_followed(path: Path, read: Callable[[], object]) -> None:
+    """Replaces a file by a link to it. Reading the link must give an error that names it."""
+    read()
+    path.rename(path.parent.parent / path.name)
+    path.symlink_to(path.parent.parent / path.name)
+    with pytest.raises(InputError, match=rf"{path.name} .*it is a symbolic link, which is not followed"):
+        read()
+
+
+def test_linked_files_are_not_read(tmp_path: Path, configuration: Configuration) -> None:
+    run = tmp_path / "run"
+    Records(run, configuration).close()
+    weights = {"heads": np.ones(3, np.float32)}
+    save_weights(run / "weights.npz", weights)
+    (run / "metrics.jsonl").write_text("")
+    check_is_not_followed(run / "metrics.jsonl", lambda: read_metrics(run))
+    check_is_not_followed(run / "weights.npz", lambda: load_weights(run / "weights.npz", weights))
+    check_is_not_followed(run / "config.json", lambda: mh.load_run(run))
+
+
+def test_file_that_becomes_a_link_or_a_pipe_while_it_is_opened_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = write_json(tmp_path / "held.json", {}).lstat()
+    (tmp_path / "link.json").symlink_to("held.json")
+    os.mkfifo(tmp_path / "pipe.json")
+    monkeypatch.setattr(Path, "lstat", lambda path: held)
+    for name in ("link.json", "pipe.json"):
+        with pytest.raises(InputError, match=f"{name} cannot be read"):
+            read_json(tmp_path / name)

@@ -168,13 +168,17 @@ def edited(policy: mh.Policy, folder: Path, **changes: Any) -> Path:
         ({"observation_shape": [2**40, 2**40]}, "values of an observation must be at most"),
         ({"network": {"type": "MlpTorso", "widths": [2**20, 2**20]}}, "the network needs .* of memory, but only"),
         ({"num_actions": 2**50}, "weights of a layer must be at most"),
+        ({"network": "abc"}, "network is not the configuration of a network"),
+        ({"network": None}, "network is not the configuration of a network"),
+        ({"num_actions": 2**53}, "weights of a layer must be at most"),
+        ({"observation_shape": [2**53]}, "values of an observation must be at most"),
         ({"environment": "x" * 201}, "must have at most 200 characters"),
     ],
 )
 def test_sizes_and_types_of_an_untrusted_policy_are_checked(
     changes: dict[str, Any], message: str, policy: mh.Policy, tmp_path: Path
 ) -> None:
-    with pytest.raises(mh.InputError, match=message):
+    with pytest.raises(mh.InputError, match=rf"policy/policy\.json cannot be .*{message}"):
         mh.load(edited(policy, tmp_path / "policy", **changes))
 
 
@@ -184,9 +188,34 @@ def test_untrusted_weights_that_are_too_large_or_a_pipe_are_not_read(policy: mh.
     with weights.rename(folder / "weights.safetensors").open("rb+") as file:
         mh.load(folder)
         file.truncate(2**40)  # a hole, which takes no space on the disk
-    with pytest.raises(mh.InputError, match="bytes, more than the weights of this policy"):
+    with pytest.raises(mh.InputError, match="it is larger than"):
         mh.load(folder)
     (folder / "weights.safetensors").unlink()
     os.mkfifo(folder / "weights.safetensors")
     with pytest.raises(mh.InputError, match="it is not a file"):
         mh.load(folder)
+
+
+@pytest.mark.parametrize("name", ["policy.json", "weights-*.safetensors"])
+def test_linked_file_of_a_policy_is_not_read(name: str, policy: mh.Policy, tmp_path: Path) -> None:
+    (path,) = policy.save(tmp_path / "policy").glob(name)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(mh.InputError, match=rf"{path.name} cannot be read: it is a symbolic link"):
+        mh.load(tmp_path / "policy")
+    (tmp_path / "policy").rename(tmp_path / "moved")
+    path = tmp_path / "moved" / path.name
+    path.unlink()
+    (tmp_path / "elsewhere").rename(path)
+    (tmp_path / "policy").symlink_to("moved")  # the user chose this link
+    mh.load(tmp_path / "policy")
+
+
+def test_policy_that_cannot_be_saved_gives_an_input_error(policy: mh.Policy, tmp_path: Path) -> None:
+    (tmp_path / "policy/policy.json").mkdir(parents=True)
+    with pytest.raises(mh.InputError, match=r"policy\.json could not be written .*; move it elsewhere"):
+        policy.save(tmp_path / "policy")
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file/inner", tmp_path / ("x" * 300)):
+        with pytest.raises(mh.InputError, match=folder.name[:99]):
+            policy.save(folder)

@@ -169,7 +169,7 @@ def test_checkpoint_without_read_permission_is_not_renamed(tmp_path: Path, monke
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "kept", stop_after=1, by=KeyboardInterrupt)
 
-    def refuse(path: Path) -> int:
+    def refuse(path: Path, most_bytes: int) -> str:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("multihorizon.runs.checkpoint.file_checksum", refuse)

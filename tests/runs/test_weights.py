@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from multihorizon.errors import InputError
-from multihorizon.runs.weights import load_weights, save_weights
+from multihorizon.runs.weights import load_weights, open_zip, save_weights
 
 WEIGHTS = {"torso/0": np.arange(12, dtype=np.float32).reshape(2, 3, 2), "heads": np.ones((2, 4), np.float32)}
 
@@ -140,3 +140,23 @@ def test_header_is_not_evaluated(tmp_path: Path, header: str) -> None:
 
     with pytest.raises(InputError, match="an array has the unknown header"):
         load_weights(bomb(tmp_path / "weights.npz", zipfile.ZIP_STORED, write), {"heads": WEIGHTS["heads"]})
+
+
+def test_long_directory_of_a_zip_file_is_not_read(tmp_path: Path) -> None:
+    """The file may be as large as its arrays need, but zipfile would read all of it as a table of contents."""
+    (tmp_path / "x.npz").write_bytes(bytes(2**24) + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 2**24, 0, 0))
+    tracemalloc.start()
+    try:
+        with (tmp_path / "x.npz").open("rb") as stream, pytest.raises(ValueError, match="its directory is too long"):
+            open_zip(stream, 3)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_stored_array_whose_sizes_differ_is_refused(tmp_path: Path) -> None:
+    content = save_weights(tmp_path / "weights.npz", WEIGHTS).read_bytes()
+    size = content.index(b"PK\x01\x02") + 20
+    (tmp_path / "weights.npz").write_bytes(content[:size] + struct.pack("<I", 2**30) + content[size + 4 :])
+    with pytest.raises(InputError, match="torso/0 is compressed"):
+        load_weights(tmp_path / "weights.npz", WEIGHTS)

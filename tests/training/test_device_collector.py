@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -41,6 +42,31 @@ def trainer_of(
 
 def after(trainer: Trainer, seed: int) -> tuple[TrainingState, IterationMetrics]:
     return trainer.iterate(trainer.init(seed), 0, seed, lambda progress: None)
+
+
+class Unsound:
+    """An environment whose rewards are NaN."""
+
+    def __init__(self) -> None:
+        self._sound = FIELD.environment()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sound, name)
+
+    def step(self, key: Any, state: Any, action: Any) -> Any:
+        following, step = self._sound.step(key, state, action)
+        return following, step._replace(reward=step.reward * np.nan)
+
+
+@pytest.mark.parametrize("phase", ["training", "evaluation"])
+def test_a_reward_that_is_nan_stops_training(phase: str) -> None:
+    trained, judged = (Unsound() if phase == one else FIELD.environment() for one in ("training", "evaluation"))
+    schedule = Schedule(1, 100, 20)  # without updates
+    collector = DeviceCollector(small("dqn"), trained, world("foraging").torso, schedule, 1, 4)
+    trainer = Trainer(collector, schedule, DeviceEvaluator(collector.core.learner, judged, 2))
+    with pytest.raises(DivergenceError, match=f"reward that is not finite.*an episode in {phase} is nan") as caught:
+        after(trainer, 0)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 
 
 def test_seeds_side_by_side_equal_single_runs() -> None:

@@ -17,8 +17,9 @@ from multihorizon.discounting import single
 from multihorizon.envs.timing import Timing
 from multihorizon.errors import InputError
 from multihorizon.runs.recording import train
+from multihorizon.training.device_collector import DeviceEnvironments
 from multihorizon.training.guard import LEAST_UPDATES, DivergenceError, Guard
-from multihorizon.training.state import Tally
+from multihorizon.training.state import Episodes, Streams, Tally
 
 
 class FakeReplay(NamedTuple):
@@ -37,6 +38,8 @@ class FakeTraining(NamedTuple):
     tally: Tally
     learner: FakeLearner
     replay: FakeReplay
+    episodes: Episodes = Episodes.empty(1)
+    environments: Any = None
 
 
 def state(updates: int, loss: float, parameter: float = 1.0, reward: float = 1.0, opening: float = 1.0) -> FakeTraining:
@@ -75,6 +78,15 @@ def test_invalid_timing_stops_training(timing: dict[str, list[float]], problem: 
         guard("dqn").check(timed_state(0, 0.0, **timing))
 
 
+def test_an_invalid_duration_in_a_large_replay_buffer_stops_training() -> None:
+    """XLA's minimum of thousands of values skips NaN."""
+    rows = np.ones((2, 10_000), np.float32)
+    rows[1, 7] = np.nan
+    replay = FakeReplay(jnp.ones((2, 10_000)), Timing(duration=jnp.asarray(rows)), jnp.full((2, 1), 9_000))
+    with pytest.raises(InputError, match="gave a duration of nan"):
+        guard("dqn").check(state(0, 0.0)._replace(replay=replay))
+
+
 def test_rows_that_are_not_written_are_not_checked() -> None:
     guard("dqn").check(timed_state(0, 0.0, duration=[0.5, 1.0, 7.0, 0.0], survival=[0.5, 1.0, 0.1, 0.0]))
 
@@ -100,6 +112,26 @@ def test_a_categorical_loss_of_38_stops_training_with_the_last_good_weights() ->
         watch.check(after)
     assert "learning rate" not in str(caught.value)
     assert caught.value.parameters["w"][0] == 1.0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_return_that_is_not_finite_stops_training(value: float) -> None:
+    spoilt = jnp.full(1, value)
+    problem = rf"reward that is not finite.*: the return of an episode in training is {value:g}, so training stopped"
+    with pytest.raises(DivergenceError, match=problem) as caught:
+        guard("dqn").check(state(200, 0.1)._replace(episodes=Episodes.empty(1)._replace(returns=spoilt)))
+    assert caught.value.parameters["w"][0] == 1.0
+    streams = Streams(jnp.zeros(1), jnp.ones(1, bool), spoilt, jnp.zeros(1, jnp.int32))
+    with pytest.raises(DivergenceError, match=problem):
+        guard("dqn").check(state(200, 0.1)._replace(environments=DeviceEnvironments(None, streams)))
+
+
+def test_sums_that_are_not_finite_stop_training() -> None:
+    """They could not be written as metrics. Few updates are not compared with an untrained network's."""
+    overflowing = state(2, 0.1)
+    overflowing = overflowing._replace(tally=overflowing.tally._replace(values=jnp.full((1, 1), jnp.inf)))
+    with pytest.raises(DivergenceError, match="the losses or values up to update 501 overflow"):
+        guard("dqn").check(overflowing)
 
 
 def test_usual_losses_pass() -> None:

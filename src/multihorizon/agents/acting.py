@@ -11,7 +11,9 @@ from jaxtyping import Array, Float, Int, Key
 
 from multihorizon.discounting import Horizons
 from multihorizon.envs.timing import TimingFields
-from multihorizon.errors import InputError, at_least, between, inside
+from multihorizon.errors import LEAST_IN_FLOAT32, MOST_IN_FLOAT32, InputError, at_least, between, inside, store
+
+MOST_STEPS = 2**31 - 1  # the device counts in 32 bits
 
 
 class Acting(Enum):
@@ -44,15 +46,15 @@ class Consistency(Enum):
 
 def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarray, " H"]:
     """Returns the weight of each head in the acting value; for SAMPLED_HEAD, the probability of each head."""
+    if acting is Acting.WEIGHTED or acting is Acting.SAMPLED_HEAD:
+        _check_weights(acting.name.lower(), horizons.weights)
     if acting is Acting.WEIGHTED:
         return horizons.weights.copy()
     if acting is Acting.SAMPLED_HEAD:
         if np.any(horizons.weights < 0):
             raise InputError("heads can be sampled by their weights only if none is negative")
-        if not np.any(horizons.weights > 0):
-            raise InputError("heads can be sampled by their weights only if one is positive; all weights are 0")
         return horizons.weights / horizons.weights.sum()
-    target = horizons.gammas.max() if acting is Acting.LARGEST_GAMMA else inside("the γ to act by", float(acting), 0, 1)
+    target = horizons.gammas.max() if acting is Acting.LARGEST_GAMMA else inside("the γ to act by", acting, 0, 1)
     nearest = int(np.argmin(np.abs(horizons.gammas - target)))
     if abs(horizons.gammas[nearest] - target) > 1e-6:
         heads = ", ".join(f"{g:.5g}" for g in horizons.gammas)
@@ -60,6 +62,22 @@ def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarr
     weights = np.zeros(len(horizons))
     weights[nearest] = 1.0
     return weights
+
+
+def _check_weights(acting: str, weights: Float[np.ndarray, " H"]) -> None:
+    """Raises an error if the weights are all 0, or would all be 0 or infinite in float32."""
+    largest = float(np.abs(weights).max())
+    if largest == 0:
+        raise InputError(
+            f"acting={acting} needs a horizon with a nonzero weight; all weights are 0: give weights, or act by one "
+            "head with acting=largest_gamma"
+        )
+    if not LEAST_IN_FLOAT32 <= largest <= MOST_IN_FLOAT32:
+        raise InputError(
+            f"acting={acting} needs weights that float32 can represent: the largest must have an absolute value from "
+            f"{LEAST_IN_FLOAT32:g} to {MOST_IN_FLOAT32:g}, got {largest:g}; multiply all weights by the same number, "
+            "which does not change the actions"
+        )
 
 
 FADED = -1e30  # replaces log 0, since 0 · log 0 is NaN: e^{-1e30 t} is 1 at t = 0 and 0 later
@@ -98,9 +116,7 @@ def check_consistency(consistency: Consistency, acting: Acting | float, horizons
             f"consistency={name} needs acting=weighted, got {by}: the rule is defined only for agents that act by the "
             "weighted sum of their heads"
         )
-    weighs = horizons.weights != 0
-    if not np.any(weighs):
-        raise InputError(f"consistency={name} needs a horizon with a nonzero weight; all weights are 0")
+    weighs = acting_weights(acting, horizons) != 0
     last = np.flatnonzero(weighs)[np.argmax(horizons.gammas[weighs])]
     if consistency is Consistency.PRECOMMITTED and horizons.weights[last] < 0:
         raise InputError(
@@ -132,9 +148,12 @@ class Epsilon:
     evaluation: float = 0.001
 
     def __post_init__(self) -> None:
-        for name in ("final", "evaluation"):
-            between(f"epsilon.{name}", getattr(self, name), 0, 1)
-        at_least("epsilon.decay_steps", self.decay_steps, 0)
+        store(
+            self,
+            final=between("epsilon.final", self.final, 0, 1),
+            decay_steps=at_least("epsilon.decay_steps", self.decay_steps, 0, MOST_STEPS),
+            evaluation=between("epsilon.evaluation", self.evaluation, 0, 1),
+        )
 
     def at(self, step: Int[Array, ""] | int, warm_up_steps: int) -> Any:
         """Returns ε at a step of the run.

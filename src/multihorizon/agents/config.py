@@ -7,15 +7,27 @@ environment replaces those that do not suit it. The user's own values take prece
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
+from numbers import Integral
 from typing import Any, Literal
 
-from multihorizon.agents.acting import Acting, Consistency, Epsilon, acting_weights, check_consistency
-from multihorizon.agents.losses import Bootstrap, Categorical, Loss, Priority
+from multihorizon.agents.acting import MOST_STEPS, Acting, Consistency, Epsilon, acting_weights, check_consistency
+from multihorizon.agents.losses import Bootstrap, Categorical, Huber, Loss, Priority
 from multihorizon.agents.networks import Initial
 from multihorizon.agents.optimisers import Adam, Optimiser, RmsProp
 from multihorizon.discounting import Discount, Horizons, single
 from multihorizon.discounting.hazard import Prior
-from multihorizon.errors import InputError, at_least, member, one_of, short_text
+from multihorizon.errors import (
+    InputError,
+    at_least,
+    instance,
+    is_number,
+    member,
+    one_of,
+    short_text,
+    shown,
+    store,
+    true_or_false,
+)
 
 Origin = Literal["preset", "environment", "user"]
 CHOICES: dict[str, type[Enum]] = {
@@ -24,6 +36,8 @@ CHOICES: dict[str, type[Enum]] = {
     "priority": Priority,
     "initial": Initial,
 }
+# A cycle (training/schedule.py) has up to this many steps of each environment, and the device counts steps in 32 bits.
+MOST_UPDATE_PERIOD_STEPS = 2**20
 LABELS = ("name", "base", "chosen")  # fields that are not settings
 
 
@@ -81,11 +95,20 @@ class AgentConfig:
 
     def __post_init__(self) -> None:
         _check_types(self)
-        short_text("an agent's name", self.name)
-        for name in ("n_steps", "batch", "update_period_steps", "target_period_steps", "replay_capacity"):
-            at_least(name, getattr(self, name), 1)
-        at_least("warm_up_steps", self.warm_up_steps, 0)
-        one_of("compute_dtype", self.compute_dtype, ["float32", "bfloat16"])
+        counts = ("n_steps", "batch", "target_period_steps", "replay_capacity")
+        flags = ("double_q", "clip_rewards")
+        store(
+            self,
+            name=short_text("an agent's name", self.name),
+            acting=self.acting if isinstance(self.acting, Acting) else float(self.acting),
+            **{name: at_least(name, getattr(self, name), 1, MOST_STEPS) for name in counts},
+            update_period_steps=at_least("update_period_steps", self.update_period_steps, 1, MOST_UPDATE_PERIOD_STEPS),
+            warm_up_steps=at_least("warm_up_steps", self.warm_up_steps, 0, MOST_STEPS),
+            compute_dtype=one_of("compute_dtype", self.compute_dtype, ["float32", "bfloat16"]),
+            **{name: true_or_false(name, getattr(self, name)) for name in flags},
+            base=short_text("base", self.base),
+            chosen=tuple(short_text("a name in chosen", name) for name in self.chosen),
+        )
         acting_weights(self.acting, self.horizons)
         check_consistency(self.consistency, self.acting, self.horizons)
         _check_bootstrap(self.consistency, self.bootstrap)
@@ -106,10 +129,11 @@ class AgentConfig:
             name, _, part = path.partition(".")
             self.check_setting(name, part)
             current = changed.get(name, getattr(self, name))
-            changed[name] = _with_part(name, current, part, value) if part else _accepted(name, current, value)
+            changed[name] = replace(current, **{part: value}) if part else _accepted(name, value)
         before, after = self.consistency, changed.get("consistency", self.consistency)
-        if Consistency.SOPHISTICATED in (before, after) and before is not after and "bootstrap" not in named:
-            changed["bootstrap"] = Bootstrap.ACTING if after is Consistency.SOPHISTICATED else Bootstrap.OWN
+        was, is_now = before is Consistency.SOPHISTICATED, after is Consistency.SOPHISTICATED
+        if was != is_now and "bootstrap" not in named:
+            changed["bootstrap"] = Bootstrap.ACTING if is_now else Bootstrap.OWN
         return replace(self, **changed, chosen=tuple(sorted(named)))
 
     def check_setting(self, name: str, part: str = "") -> None:
@@ -166,19 +190,10 @@ def _check_name(name: str) -> None:
     one_of("setting", name, names)
 
 
-def _with_part(name: str, current: Any, part: str, value: Any) -> Any:
-    old = getattr(current, part)
-    if isinstance(old, float) and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if not isinstance(value, type(old)):
-        raise InputError(f"{name}.{part} must be {type(old).__name__}, got {value!r}")
-    return replace(current, **{part: value})
-
-
-def _accepted(name: str, old: Any, value: Any) -> Any:
+def _accepted(name: str, value: Any) -> Any:
     """Converts a value to the type of the field, if the conversion is unambiguous."""
-    if name == "horizons" and isinstance(value, float):
-        return single(value)
+    if name == "horizons" and is_number(value) and not isinstance(value, Integral):
+        return single(float(value))
     kinds = {"acting": Acting, **CHOICES}
     if name in kinds and isinstance(value, str):
         kind: Any = kinds[name]
@@ -191,24 +206,23 @@ def _check_types(config: AgentConfig) -> None:
     given = config.horizons
     if not isinstance(given, Horizons):
         how = "horizons must be Horizons, such as mh.minimax_grid(discount, heads=4)"
-        what = f"the {type(given).__name__} {given}" if isinstance(given, Discount | Prior) else repr(given)
+        what = f"the {type(given).__name__} {given}" if isinstance(given, Discount | Prior) else shown(given)
         raise InputError(f"{how}, got {what}")
-    if not isinstance(config.optimiser, Adam | RmsProp):
+    # A run stores the names of these types, so subclasses are not accepted.
+    if type(config.optimiser) not in (Adam, RmsProp):
         raise InputError(
             f"optimiser must be mh.Adam(...) or mh.RmsProp(...), whose settings a run can store, "
             f"got {type(config.optimiser).__name__}"
         )
-    if not isinstance(config.loss, Loss):
-        raise InputError(f"loss must be mh.Huber() or mh.Categorical(...), got {config.loss!r}")
-    if not isinstance(config.acting, Acting | float | int):
-        raise InputError(f"acting must be a rule ({_names(Acting)}) or the γ of a head, got {config.acting!r}")
+    if type(config.loss) not in (Huber, Categorical):
+        raise InputError(f"loss must be mh.Huber() or mh.Categorical(...), got {shown(config.loss)}")
+    if type(config.epsilon) is not Epsilon:
+        raise InputError(f"epsilon must be mh.Epsilon(final=..., decay_steps=...), got {shown(config.epsilon)}")
+    if not isinstance(config.acting, Acting) and not is_number(config.acting):
+        raise InputError(f"acting must be a rule ({_names(Acting)}) or the γ of a head, got {shown(config.acting)}")
     for name, kind in CHOICES.items():
         member(name, getattr(config, name), kind)
-    if not isinstance(config.epsilon, Epsilon):
-        raise InputError(f"epsilon must be mh.Epsilon(final=..., decay_steps=...), got {config.epsilon!r}")
-    for name in ("double_q", "clip_rewards"):
-        if not isinstance(getattr(config, name), bool):
-            raise InputError(f"{name} must be True or False, got {getattr(config, name)!r}")
+    instance("chosen", config.chosen, tuple, "a tuple of the names of settings")
 
 
 def _check_bootstrap(consistency: Consistency, bootstrap: Bootstrap) -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from multihorizon.errors import at_least, positive
+from multihorizon.errors import at_least, positive_in_float32, store
 
 MOST_ATOMS = 10_000
 
@@ -91,8 +91,11 @@ class Categorical:
     v_max: float = 10.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "atoms", at_least("the number of atoms", self.atoms, 2, MOST_ATOMS))
-        object.__setattr__(self, "v_max", positive("v_max", self.v_max))
+        store(
+            self,
+            atoms=at_least("the number of atoms", self.atoms, 2, MOST_ATOMS),
+            v_max=positive_in_float32("v_max", self.v_max),
+        )
 
     @property
     def support(self) -> Float[Array, " Z"]:

@@ -6,6 +6,7 @@ Networks are written for one observation; vmap adds the batch and the seeds.
 import inspect
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
@@ -16,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from multihorizon.errors import InputError, at_least, short_text
+from multihorizon.errors import InputError, at_least, short_text, shown, store
 from multihorizon.kernels import fused_convolution
 from multihorizon.kernels.convolution import Convolve, convolve_and_rectify
 
@@ -142,14 +143,15 @@ def as_torso(network: Any) -> Torso:
     if isinstance(network, eqx.Module) and callable(network):
         return lambda key, shape: network
     if callable(network):
-        takes = [p for p in inspect.signature(network).parameters.values() if p.default is p.empty]
-        if len(takes) == 2:
-            return network
-        if len(takes) == 1 and not isinstance(network, type):
-            return lambda key, shape: _Function(network)
+        with suppress(ValueError, TypeError):  # some built-in functions have no signature
+            takes = [p for p in inspect.signature(network).parameters.values() if p.default is p.empty]
+            if len(takes) == 2:
+                return network
+            if len(takes) == 1 and not isinstance(network, type):
+                return lambda key, shape: _Function(network)
     raise InputError(
         "a network must be an equinox module, a function (key, observation_shape) that makes one, or a function from "
-        f"an observation to features, got {network!r}"
+        f"an observation to features, got {shown(network)}"
     )
 
 
@@ -173,6 +175,13 @@ class _Dense(eqx.Module):
         return x
 
 
+def _as_tuple(name: str, value: Any, of: str) -> tuple[Any, ...]:
+    try:
+        return tuple(value)
+    except TypeError:
+        raise InputError(f"{name} must be a tuple of {of}, got {shown(value)}") from None
+
+
 @dataclass(frozen=True)
 class ConvTorso:
     """Convolutions followed by a dense layer, for images.
@@ -189,11 +198,16 @@ class ConvTorso:
     hidden: int
 
     def __post_init__(self) -> None:
-        at_least("the number of convolutions", len(self.layers), 0, MOST_LAYERS)
-        for channels, size, stride in self.layers:
-            for name, value in (("channels", channels), ("kernel size", size), ("stride", stride)):
-                at_least(f"the {name} of a convolution", value, 1, WIDEST)
-        at_least("the width of the dense layer", self.hidden, 1, WIDEST)
+        names = ("channels", "kernel size", "stride")
+        layers = []
+        for given in _as_tuple("layers", self.layers, "convolutions (channels, kernel size, stride)"):
+            layer = _as_tuple("a convolution", given, "numbers (channels, kernel size, stride)")
+            if len(layer) != len(names):
+                raise InputError(f"a convolution must have (channels, kernel size, stride), got {shown(given)}")
+            pairs = zip(names, layer, strict=True)
+            layers.append(tuple(at_least(f"the {name} of a convolution", value, 1, WIDEST) for name, value in pairs))
+        at_least("the number of convolutions", len(layers), 0, MOST_LAYERS)
+        store(self, layers=tuple(layers), hidden=at_least("the width of the dense layer", self.hidden, 1, WIDEST))
 
     def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
         if len(shape) != 3:
@@ -223,9 +237,9 @@ class MlpTorso:
     widths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        at_least("the number of layers", len(self.widths), 0, MOST_LAYERS)
-        for width in self.widths:
-            at_least("the width of a layer", width, 1, WIDEST)
+        widths = _as_tuple("widths", self.widths, "whole numbers")
+        at_least("the number of layers", len(widths), 0, MOST_LAYERS)
+        store(self, widths=tuple(at_least("the width of a layer", width, 1, WIDEST) for width in widths))
 
     def __call__(self, key: Key[Array, ""], shape: tuple[int, ...]) -> eqx.Module:
         sizes = (math.prod(shape), *self.widths)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from multihorizon.errors import inside, positive
+from multihorizon.errors import MOST_IN_FLOAT32, between, inside, positive_in_float32, store, true_or_false
 
 BETA_1, BETA_2 = 0.9, 0.999  # Adam's usual decay rates
 
@@ -29,8 +29,12 @@ class Adam:
     epsilon_hat: bool = False
 
     def __post_init__(self) -> None:
-        positive("learning_rate", self.learning_rate)
-        positive("the optimiser's epsilon", self.epsilon)
+        store(
+            self,
+            learning_rate=positive_in_float32("learning_rate", self.learning_rate),
+            epsilon=positive_in_float32("the optimiser's epsilon", self.epsilon),
+            epsilon_hat=true_or_false("epsilon_hat", self.epsilon_hat),
+        )
 
     def make(self) -> optax.GradientTransformation:
         """Returns the optimiser as an optax transformation."""
@@ -72,9 +76,13 @@ class RmsProp:
     initial_square: float = 0.0
 
     def __post_init__(self) -> None:
-        positive("learning_rate", self.learning_rate)
-        positive("the optimiser's epsilon", self.epsilon)
-        inside("decay", self.decay, 0, 1)
+        store(
+            self,
+            learning_rate=positive_in_float32("learning_rate", self.learning_rate),
+            decay=inside("decay", self.decay, 0, 1),
+            epsilon=positive_in_float32("the optimiser's epsilon", self.epsilon),
+            initial_square=between("initial_square", self.initial_square, 0, MOST_IN_FLOAT32),
+        )
 
     def make(self) -> optax.GradientTransformation:
         """Returns the optimiser as an optax transformation."""

@@ -289,8 +289,13 @@ def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Fl
     """
     row, stream = jnp.divmod(jnp.arange(values.shape[0]), written.shape[0])
     held = jnp.where(row < written[stream], values, values[0])
-    is_empty = written[0] == 0
-    return jnp.where(is_empty, 1.0, held.min()), jnp.where(is_empty, 1.0, held.max())
+    # XLA's minimum and maximum of many values may skip NaN, so NaN is searched for separately.
+    is_empty, has_nan = written[0] == 0, jnp.isnan(held).any()
+
+    def checked(value: Float[Array, ""]) -> Float[Array, ""]:
+        return jnp.where(is_empty, 1.0, jnp.where(has_nan, jnp.nan, value))
+
+    return checked(held.min()), checked(held.max())
 
 
 def reprioritise(

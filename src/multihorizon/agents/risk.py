@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from multihorizon.agents.acting import Acting, acting_weights
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical
-from multihorizon.errors import InputError, between
+from multihorizon.errors import InputError, between, shown, store
 
 # float32 tolerance for sums of probabilities, relative to the level, and for ties between quantiles, relative to the
 # support
@@ -40,7 +40,7 @@ class CVaR:
     level: float
 
     def __post_init__(self) -> None:
-        between("the level of a CVaR", self.level, LEAST_LEVEL, 1)
+        store(self, level=between("the level of a CVaR", self.level, LEAST_LEVEL, 1))
 
     def scores(
         self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
@@ -76,7 +76,7 @@ class Quantile:
     level: float
 
     def __post_init__(self) -> None:
-        between("the level of a quantile", self.level, LEAST_LEVEL, 1 - LEAST_LEVEL)
+        store(self, level=between("the level of a quantile", self.level, LEAST_LEVEL, 1 - LEAST_LEVEL))
 
     def quantiles(
         self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
@@ -128,7 +128,7 @@ def distribution_of(agent: AgentConfig) -> Categorical:
 def check_risk(risk: Risk, agent: AgentConfig) -> None:
     """Raises an error unless an agent can act by a measure of risk."""
     if not isinstance(risk, CVaR | Quantile):
-        raise InputError(f"risk must be mh.CVaR(0.25), mh.Quantile(0.5) or None, got {risk!r}")
+        raise InputError(f"risk must be mh.CVaR(0.25), mh.Quantile(0.5) or None, got {shown(risk)}")
     distribution_of(agent)
     if agent.acting is Acting.SAMPLED_HEAD:
         raise InputError(f"{agent.name} samples a head at each step and cannot act by {risk}; use another acting rule")

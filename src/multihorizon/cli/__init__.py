@@ -24,7 +24,7 @@ from multihorizon.cli import (
     train,
     watch,
 )
-from multihorizon.errors import InputError, one_of
+from multihorizon.errors import InputError, one_of, shown
 from multihorizon.reports.escaping import show_controls
 
 COMMANDS = {
@@ -55,16 +55,44 @@ examples:
 """
 
 
+NEGATIVE = re.compile(r"^-(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$|^-(inf|infinity|nan)$", re.IGNORECASE)
+LONGEST_MESSAGE = 500  # characters of a message that repeats what the user typed
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._negative_number_matcher = NEGATIVE  # argparse would take -1e-3 for an option
+
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if action.nargs == argparse.PARSER:  # the command and all its arguments
+            return super()._get_values(action, arg_strings)
+        name = action.option_strings[-1] if action.option_strings else action.metavar or action.dest
         if action.option_strings and arg_strings == ["--"]:  # argparse would return an empty list
-            raise InputError(f"{action.option_strings[-1]} needs a value, got '--'")
+            raise InputError(f"{name} needs a value, got '--'")
+        for text in arg_strings:
+            if text == "":  # such as "$UNSET"; it must not count as an option that is not given
+                raise InputError(f"{name} needs a value, got an empty text")
+            _check_text(str(name), text)
         return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")
+        message = message.removeprefix("argument ")
+        if len(message) > LONGEST_MESSAGE:
+            message = f"{message[:LONGEST_MESSAGE]}..."
+        raise InputError(f"{message} (see {self.prog} --help)")
+
+
+def _check_text(name: str, text: str) -> None:
+    """Refuses text that cannot be part of a path."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise InputError(f"{name} cannot be encoded: it contains an unpaired surrogate") from None
+    if "\0" in text:
+        raise InputError(f"{name} must not contain a null character")
 
 
 def parser() -> Parser:
@@ -197,7 +225,7 @@ def _for_people(problem: Exception) -> str | None:
 def refuse(command: str | None, word: str) -> NoReturn:
     """Raises an InputError for an unknown option. The message suggests the nearest option."""
     if command is None:
-        raise InputError(f"'{word}' is not understood (see multihorizon --help)")
+        raise InputError(f"{shown(word)} is not understood (see multihorizon --help)")
     if word.startswith("-"):
         scratch = Parser()
         COMMANDS[command].add_arguments(scratch)
@@ -206,4 +234,4 @@ def refuse(command: str | None, word: str) -> NoReturn:
             word.partition("=")[0],
             [o for o in scratch._option_string_actions if o.startswith("--")],
         )
-    raise InputError(f"'{word}' is not understood (see multihorizon {command} --help)")
+    raise InputError(f"{shown(word)} is not understood (see multihorizon {command} --help)")

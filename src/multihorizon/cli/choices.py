@@ -7,7 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from multihorizon.errors import InputError, one_of
+from multihorizon.errors import InputError, one_of, shown
+from multihorizon.files import read_text
 
 if TYPE_CHECKING:
     from multihorizon.discounting import Discount
@@ -140,6 +141,11 @@ def _made(
 
     given = _given(name, text, defaults, options)
     values = {**defaults, **({"k": options.default_k} if "k" in defaults else {}), **given}
+    if name in DISCOUNTS and values.get("s", 0) > 1:
+        raise InputError(
+            f"the s of {name} must be at most 1, got {shown(values['s'])}: above 1 the discount is not a mixture of "
+            "exponentials and has no prior; give it as a Python function of t, --discount function:FILE.py:NAME"
+        )
     made = make(**values)
     if 0 < len(given) < len(values):
         parts = (f"{key} = {value:g}{'' if key in given else ' (default)'}" for key, value in values.items())
@@ -175,8 +181,9 @@ def _observed_rates(file: str) -> list[float]:
     """Reads hazards from a file. Refuses values that look like times: at a hazard of 1, only 37% survive a step."""
     if not file:
         raise InputError("samples needs a file of observed hazards, as in --prior samples:hazards.txt")
+    text = read_text(Path(file))
     try:
-        rates = [float(word) for word in Path(file).read_text().replace(",", " ").split()]
+        rates = [float(word) for word in text.replace(",", " ").split()]
     except ValueError as problem:
         raise InputError(f"{file} must contain only numbers: {problem}") from None
     if rates and median(rates) >= 1:
@@ -211,12 +218,12 @@ def _function(place: str, found: Any) -> Callable[[float], float]:
 
 
 def guarded(place: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls the user's code; any exception but an `OSError` becomes a one-line error that starts with `place`."""
+    """Calls the user's code. Its exceptions become one-line errors that start with `place`."""
     try:
         return call(*arguments)
-    except OSError:
-        raise
-    except (Exception, SystemExit) as problem:  # noqa: BLE001 - the user's code may raise anything
+    except (Exception, SystemExit, GeneratorExit) as problem:  # the user's code may raise anything
+        if isinstance(problem, OSError) and problem.filename == place:  # the file itself cannot be read
+            raise
         how = "" if isinstance(problem, InputError) else f" failed with {type(problem).__name__}"
         said = str(problem).replace("\n", " ")
-        raise InputError(f"{place}{how}: {said}") from None
+        raise InputError(f"{place}{how}{said and ': '}{said}") from None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multihorizon.cli import choices
+from multihorizon.cli.running import whole
 from multihorizon.errors import at_least, inside, one_of
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "finds horizons for a discount, and shows how closely they reproduce it"
 DESCRIPTION = """\
-Finds discount factors γ and weights for a discount d(t), one per head, and compares Σ w γ^t with d(t).
+Finds a discount factor γ and a weight for each head to express a discount d(t), and compares Σ w γ^t with d(t).
 Without options, it shows the grid of the paper's Atari agents.
 """
 GRIDS = ("paper", "gauss", "minimax")
@@ -25,12 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grid", default="paper", metavar="|".join(GRIDS), help="method that chooses the γ's (default: paper)"
     )
-    parser.add_argument("--heads", type=int, default=10, help="number of γ's (default: 10)")
+    parser.add_argument("--heads", type=whole, default=10, help="number of γ's (default: 10)")
     parser.add_argument(
         "--gamma-cap", type=float, dest="gamma_max", metavar="G", help="largest γ (default: 0.99; with gauss: no limit)"
     )
     parser.add_argument(
-        "--t-max", type=int, default=1000, metavar="T", help="last step over which errors are measured (default: 1000)"
+        "--t-max",
+        type=whole,
+        default=1000,
+        metavar="T",
+        help="last step over which errors are measured (default: 1000)",
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder to write discount.png and discount.json to (default: none)"

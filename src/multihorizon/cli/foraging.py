@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from multihorizon.cli.running import whole
+
 if TYPE_CHECKING:
     from multihorizon.envs.foraging import Foraging
 
@@ -16,8 +18,8 @@ hazard.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--steps", type=int, default=14_000, help="agent steps of each seed (default: 14,000)")
-    parser.add_argument("--seed", type=int, default=0, help="first of the three seeds (default: 0)")
+    parser.add_argument("--steps", type=whole, default=14_000, help="agent steps of each seed (default: 14,000)")
+    parser.add_argument("--seed", type=whole, default=0, help="first of the three seeds (default: 0)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write foraging.json to")
     parser.add_argument("--json", action="store_true", help="print each agent's meals and earnings by seed as JSON")
 

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from multihorizon.cli.running import whole
 from multihorizon.errors import at_least
 from multihorizon.files import writable_folder
 
@@ -20,7 +21,7 @@ NOTE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write the figures and tables.json to")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the learning and the simulation (default: 0)")
+    parser.add_argument("--seed", type=whole, default=0, help="seed of the learning and the simulation (default: 0)")
     parser.add_argument(
         "--json", action="store_true", help="print the tables as JSON: table → agent → paper, ours, learned"
     )

@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from multihorizon.cli import choices
+from multihorizon.cli.running import whole
 from multihorizon.errors import at_least, positive
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--delay", type=float, default=1.0, metavar="T", help="time between the two rewards (default: 1)"
     )
     parser.add_argument(
-        "--wait", type=int, default=365, metavar="T", help="wait before both rewards in the second offer (default: 365)"
+        "--wait",
+        type=whole,
+        default=365,
+        metavar="T",
+        help="wait before both rewards in the second offer (default: 365)",
     )
     parser.add_argument("--unit", default="day", help="name of the unit of time (default: day)")
     parser.add_argument(

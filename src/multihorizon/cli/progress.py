@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, console, counted, duration, note, while_training
+from multihorizon.reports.escaping import replace_controls
 
 if TYPE_CHECKING:
     from multihorizon.runs.progress import Hooks
@@ -26,8 +27,9 @@ def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Itera
             yield self.make_tasks_table(self.tasks)
             yield self.tasks[0].fields["said"] if self.tasks else ""
 
-    out = console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[done]}"))
+    out, name = console(stderr=True), replace_controls(name)
+    described, done = (TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[done]"))
+    columns = (described, BarColumn(bar_width=20), done)
     with TwoLines(*columns, console=out, disable=not out.is_terminal) as bar:
         run = _Run(steps, frames_per_step)
         task = bar.add_task(name, total=steps, done=run.done(0), said="")

@@ -84,10 +84,9 @@ def _summarise(report: "ReportContents", written: list[Path]) -> dict[str, Any]:
 
 def _show(report: "ReportContents", written: list[Path]) -> None:
     """Prints what fits a terminal: scores if they are few, IQMs, and the improvement of each pair."""
-    from rich.markup import escape
-
     from multihorizon.cli.terminal import note, show, table
     from multihorizon.reports.comparison import Measure
+    from multihorizon.reports.escaping import show_controls
     from multihorizon.reports.scores import Statistic
     from multihorizon.reports.tables import format_number
 
@@ -99,24 +98,24 @@ def _show(report: "ReportContents", written: list[Path]) -> None:
         for name in down:
             cells = [(name, other) if by_agent else (other, name) for other in across]
             means = [scores.mean(Statistic.BEST, agent, environment) for agent, environment in cells]
-            rows.append([escape(name), *(format_number(mean).text for mean in means)])
-        columns = ["agent" if by_agent else "environment", *map(escape, across)]
+            rows.append([name, *(format_number(mean).text for mean in means)])
+        columns = ["agent" if by_agent else "environment", *across]
         show(table("scores, by the best iteration", columns, rows))
     entries = report.aggregates.entries
     iqms = {(entry.agent, entry.statistic): _format(entry.measures[Measure.IQM]) for entry in entries}
     if iqms:
-        rows = [[escape(agent), *(iqms.get((agent, s), "–") for s in Statistic)] for agent in report.aggregates.agents]
+        rows = [[agent, *(iqms.get((agent, s), "–") for s in Statistic)] for agent in report.aggregates.agents]
         show(table("human-normalised IQM", ["agent", *(s.value for s in Statistic)], rows))
     if report.comparisons:
         rows = [
-            [escape(comparison.title), comparison.tally, _format(comparison.win_probability)]
+            [comparison.title, comparison.tally, _format(comparison.win_probability)]
             for comparison in report.comparisons
             if comparison.statistic is Statistic.BEST
         ]
         show(table("improvement, by the best iteration", ["", "better in", "probability of improvement"], rows))
     for said in report.notes:
         note(said)
-    print(f"Written to {written[0].parent}: {len(written)} files; open {written[0]}")
+    print(show_controls(f"Written to {written[0].parent}: {len(written)} files; open {written[0]}"))
 
 
 def _format(estimate: "IntervalEstimate") -> str:

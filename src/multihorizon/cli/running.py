@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from multihorizon.errors import InputError, one_of
+from multihorizon.errors import InputError, one_of, shown
 
 if TYPE_CHECKING:
     from multihorizon.runs.configuration import Configuration
@@ -33,7 +33,7 @@ def whole(text: str) -> int:
         with suppress(ValueError, OverflowError):
             if float(text) == int(float(text)):
                 return int(float(text))
-    raise argparse.ArgumentTypeError(f"'{text}' is not a whole number such as 1000000 or 1e6")
+    raise argparse.ArgumentTypeError(f"{shown(text)} is not a whole number such as 1000000 or 1e6")
 
 
 def use_device(name: str | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from multihorizon.cli.running import whole
 from multihorizon.errors import InputError, one_of
+from multihorizon.files import read_text
 
 if TYPE_CHECKING:
     from multihorizon.agents.config import AgentConfig
@@ -20,10 +21,11 @@ def horizons_from(path: Path) -> "Horizons":
 
     from multihorizon.discounting import Horizons
 
+    text = read_text(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(text)
         return Horizons(np.array(content["gammas"], float), np.array(content["weights"], float))
-    except (ValueError, KeyError, TypeError) as problem:
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
         said = problem if isinstance(problem, InputError) else "it must be a JSON object with gammas and weights"
         raise InputError(
             f"{path} does not hold horizons: {said}; make a file of horizons with: multihorizon discount --out DIR"

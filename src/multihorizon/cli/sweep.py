@@ -25,7 +25,7 @@ experiments (--dry-run shows their runs, time and disk space):
   grids            the paper's, Gauss and minimax grids in MinAtar and the foraging world
   hyper-vs-multi   Rainbow, Multi- and Hyper-Rainbow in 19 Atari games
   auxiliary        Rainbow and Multi-Rainbow in 60 Atari games
-  ablation         C51, + n-step, + priority and Rainbow, each also as a Multi agent, in 10 Atari games
+  ablation         C51, C51 + n-step, C51 + priority and Rainbow, each also as a Multi agent, in 10 Atari games
   priority         Rainbow, and Multi-Rainbow with priorities from all heads or the largest gamma, in 60 Atari games
   grids-atari      the paper's, Gauss and minimax grids in 10 Atari games
   atari-short      Rainbow and Multi-Rainbow (two Adam epsilons each), Hyper-Rainbow: 10 Atari games, 10 million frames
@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="train only runs of this agent or environment; may be repeated (default: all)",
     )
-    parser.add_argument("--seeds", type=int, help="seeds of each run (default: the experiment's)")
-    parser.add_argument("--steps", type=int, help="training steps of each seed (default: the experiment's)")
+    parser.add_argument("--seeds", type=running.whole, help="seeds of each run (default: the experiment's)")
+    parser.add_argument("--steps", type=running.whole, help="training steps of each seed (default: the experiment's)")
     parser.add_argument(
         "--checkpoint-minutes",
         type=float,
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "address: a new cluster on this machine",
     )
     parser.add_argument("--gpu-share", type=float, metavar="S", help="on Ray: share of a GPU for each run (default: 1)")
-    parser.add_argument("--cpus", type=int, metavar="N", help="on Ray: CPU cores for each run (default: 1)")
+    parser.add_argument("--cpus", type=running.whole, metavar="N", help="on Ray: CPU cores for each run (default: 1)")
     parser.add_argument("--json", action="store_true", help="print the runs and their final states as JSON")
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from multihorizon import interrupts
-from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, console, while_training
+from multihorizon.cli.terminal import SECONDS_BETWEEN_LINES, console, plain, while_training
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -39,7 +39,7 @@ def board(planned: "Sequence[PlannedRun]") -> "Iterator[Callable[[PlannedRun, St
             if key != last or (status.state is State.RUNNING and now - when > SECONDS_BETWEEN_LINES):
                 shown[one.run.folder] = (now, key)
                 done = sum(s.state is State.DONE for s in statuses.values())
-                out.print(f"[{done}/{len(planned)}] {one.name}: {_line(one, status)}", soft_wrap=True, markup=False)
+                out.print(plain(f"[{done}/{len(planned)}] {one.name}: {_line(one, status)}"), soft_wrap=True)
 
         yield while_training(tell)
 

@@ -5,11 +5,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from multihorizon import interrupts
-from multihorizon.reports.escaping import show_controls
+from multihorizon.reports.escaping import escape_json, show_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -29,14 +29,14 @@ def plain(text: str, style: str = "") -> "Text":
 
 
 def console(stderr: bool = False) -> "Console":
-    """Returns a console for stdout or stderr."""
+    """Returns a console for stdout or stderr. It prints text as it is, without markup and emoji codes."""
     from rich.console import Console
 
     class Pipe(Console):
         def on_broken_pipe(self) -> None:  # rich would exit with status 1 when `head` closes the pipe
             raise BrokenPipeError
 
-    return Pipe(highlight=False, stderr=stderr)
+    return Pipe(highlight=False, markup=False, emoji=False, stderr=stderr)
 
 
 def show(*items: Any) -> None:
@@ -67,7 +67,8 @@ def while_training(say: Callable[..., None]) -> Callable[..., None]:
 
 
 def show_json(result: Any) -> None:
-    print(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
+    """Prints JSON without control characters, which a terminal could obey."""
+    print(escape_json(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def table(
@@ -80,7 +81,7 @@ def table(
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for position, column in enumerate(columns):
-        made.add_column(column, justify="left" if position == 0 else "right", overflow="fold")
+        made.add_column(plain(column), justify="left" if position == 0 else "right", overflow="fold")
     for position, row in enumerate(rows):
         made.add_row(*map(plain, row), style="bold cyan" if position == look_at else None)
     return Group(plain(title, "bold"), made, *([plain(f"{note}\n")] if note else []))
@@ -100,11 +101,15 @@ def working(message: str) -> Iterator[Callable[[str], None]]:
     shown = console(stderr=True)
     said = time.monotonic()
 
+    def write(text: str) -> None:
+        with suppress(OSError):  # nobody reads stderr, or its disk is full
+            shown.print(plain(text), soft_wrap=True)
+
     def tell(how_far: str) -> None:
         nonlocal said
         if time.monotonic() - said > SECONDS_BETWEEN_LINES:
             said = time.monotonic()
-            shown.print(plain(how_far), soft_wrap=True)
+            write(how_far)
 
     if not message:
         yield tell
@@ -112,7 +117,7 @@ def working(message: str) -> Iterator[Callable[[str], None]]:
         with shown.status(plain(message)) as status:
             yield lambda how_far: status.update(plain(f"{message} {how_far}"))
     else:
-        shown.print(plain(message), soft_wrap=True)
+        write(message)
         yield tell
 
 
@@ -124,5 +129,6 @@ def duration(seconds: float) -> str:
 
 
 def note(message: str) -> None:
-    """Prints a note to stderr."""
-    print(f"multihorizon: {show_controls(message)}", file=sys.stderr)
+    """Prints a note to stderr, if it can be written to."""
+    with suppress(OSError):
+        print(f"multihorizon: {show_controls(message)}", file=sys.stderr)

@@ -43,13 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default for Atari: 125,000)"
     )
     parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help=evaluation)
-    parser.add_argument("--seeds", type=int, default=1, help="number of seeds that train in parallel (default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="first seed (default: 0)")
     parser.add_argument(
-        "--envs", type=int, help="environments of each seed (default: 4; for Atari 80 with a GPU, 8 without)"
+        "--seeds", type=running.whole, default=1, help="number of seeds that train in parallel (default: 1)"
+    )
+    parser.add_argument("--seed", type=running.whole, default=0, help="first seed (default: 0)")
+    parser.add_argument(
+        "--envs", type=running.whole, help="environments of each seed (default: 4; for Atari 80 with a GPU, 8 without)"
     )
     evaluation = "environments for evaluation (default: 10; for Atari 40 with a GPU)"
-    parser.add_argument("--evaluation-envs", type=int, metavar="N", help=evaluation)
+    parser.add_argument("--evaluation-envs", type=running.whole, metavar="N", help=evaluation)
     parser.add_argument(
         "--horizons",
         type=Path,

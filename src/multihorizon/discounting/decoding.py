@@ -23,7 +23,7 @@ PER_DECADE = 8  # bins for each factor of ten in time
 LONGEST = 3.0  # default length of a timeline, in effective horizons
 FURTHEST = 1_000_000  # largest number of steps in a timeline
 CENTRAL = (0.1, 0.9)  # quantiles of a squared averaging kernel (see `_central_times`) that bound the resolution
-NEGATIVE = 0.05  # by default rewards may be negative if a Q-value lies below minus this share of the largest |Q|
+NEGATIVE = 0.05  # by default rewards may be negative if a Q-value lies below minus this share of the row's largest |Q|
 UNSEEN = 1e-20  # share of the largest squared response; bins that respond less are not resolved
 
 
@@ -82,8 +82,8 @@ def decode_rewards(
     """Estimates the expected rewards over future time from the Q-values of several horizons.
 
     The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin. Suppose
-    that the Q-values are exact, and that the rewards are constant within each bin and sum to r over it. Then
-    ‖A x - Q‖ ≤ noise · ‖r‖.
+    that the Q-values are exact, that the rewards are constant within each bin, with sums r, and that estimates may be
+    negative if a reward is. Then ‖A x - Q‖ ≤ noise · ‖r‖.
 
     All heads must value the same policy, as those of an agent with `Bootstrap.ACTING` do. With the paper's
     `Bootstrap.OWN`, each head values its own best policy, and the timeline mixes them.
@@ -93,9 +93,9 @@ def decode_rewards(
         gammas: The discount factors of the heads [H], three or more different ones.
         t_max: The last step of the timeline; by default three times the longest effective horizon 1 / (1 - γ).
         noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
-        signed: Whether rewards may be negative. By default they may if some Q-value is below -0.05 times the largest
-            |Q|, because rewards of at least 0 cannot produce such a value. With False, such Q-values give rewards near
-            0 and large `max_errors`.
+        signed: Whether rewards may be negative. By default each row of Q-values decides for itself: its rewards may be
+            negative if one of its Q-values is below -0.05 times its largest |Q|, because rewards of at least 0 cannot
+            produce such a value. With False, such Q-values give rewards near 0 and large `max_errors`.
 
     Returns:
         Rewards in bins of time and their resolution. There are about eight bins per decade, and at most 40.
@@ -121,13 +121,11 @@ def decode_rewards(
     regularised = np.vstack([terms, penalty * np.eye(len(starts))])
     inverse = np.linalg.pinv(regularised)[:, : len(factors)]  # [bins H]; maps Q-values to signed rewards
     flat = values.reshape(-1, len(factors))
-    if signed is None:
-        signed = bool(np.any(values < -NEGATIVE * np.abs(values).max(initial=0.0)))
-    if signed:
-        rewards = flat @ inverse.T
-    else:
-        padding = np.zeros(len(starts))
-        rewards = np.stack([nnls(regularised, np.append(row, padding))[0] for row in flat])
+    padding = np.zeros(len(starts))
+    rewards = np.empty((len(flat), len(starts)))
+    for i, row in enumerate(flat):  # each row alone, so that the others do not change its rewards
+        may_be_negative = bool(row.min() < -NEGATIVE * np.abs(row).max()) if signed is None else signed
+        rewards[i] = inverse @ row if may_be_negative else nnls(regularised, np.append(row, padding))[0]
     earliest, latest = _central_times(inverse @ terms, starts, ends)
     errors = np.abs(rewards @ terms.T - flat).max(axis=1)
     shape = values.shape[:-1]

@@ -15,9 +15,10 @@ from multihorizon.discounting.horizons import MOST_HEADS, Horizons
 from multihorizon.discounting.reweighting import Reweighting
 from multihorizon.discounting.search import NO_WEIGHT, fill_gaps, search, settled
 from multihorizon.discounting.sources import as_discount, sampled
-from multihorizon.errors import InputError, at_least, inside, is_number
+from multihorizon.errors import InputError, at_least, inside, is_number, shown_gamma
 
-PER_DECADE = 3  # at least this many discounts per decade represent a range of k
+PER_DECADE = 3  # at least this many discounts per decade represent a range of k in the search
+CHECKED = 6  # for the errors, each step between them is divided into this many
 Source = Discount | Prior | Callable[[float], float]
 
 
@@ -27,13 +28,16 @@ class Design:
 
     Attributes:
         gammas: The discount factors, increasing [H].
-        fits: For each discount of the family, the best weights and their largest error.
+        fits: For each discount of the family, the best weights and their largest error. For a range of k, the
+            discounts are those that the search used.
         gamma_max: The upper bound on γ.
+        between: For a range of k, the same for discounts between those of `fits`.
     """
 
     gammas: Float[np.ndarray, " H"]
     fits: tuple[Reweighting, ...]
     gamma_max: float
+    between: tuple[Reweighting, ...] = ()
 
     @property
     def horizons(self) -> Horizons:
@@ -43,11 +47,15 @@ class Design:
     @property
     def worst(self) -> Reweighting:
         """The fit with the largest error relative to d(0)."""
-        return max(self.fits, key=_share)
+        return max((*self.fits, *self.between), key=_share)
 
     @property
     def max_error(self) -> float:
-        """The largest error over all discounts and steps, as a share of d(0)."""
+        """The largest error over all discounts and steps, as a share of d(0).
+
+        For a range of k, errors are computed for at least 18 k per decade. For the k between these, they exceed
+        `max_error` by at most about 1% of it.
+        """
         return _share(self.worst)
 
     @cached_property
@@ -67,7 +75,8 @@ class Design:
         return max(least_error(one / one[0], self.gamma_max) for one in values)
 
     def _variant(self, heads: int, cap: float) -> float:
-        found = _designed([fit.target for fit in self.fits], heads, cap, self._t_max).max_error
+        family, between = ([fit.target for fit in fits] for fits in (self.fits, self.between))
+        found = _designed(family, between, heads, cap, self._t_max).max_error
         return min(found, self.max_error)  # the variant may also use this design's discount factors
 
     @property
@@ -81,13 +90,13 @@ class Design:
         gammas = ", ".join(f"{gamma:.6g}" for gamma in self.gammas)
         return "\n".join(
             [
-                f"{heads} heads with γ ≤ {self.gamma_max:g}: {gammas}",
+                f"{heads} heads with γ ≤ {shown_gamma(self.gamma_max)}: {gammas}",
                 f"largest error {self.max_error:.3g} over t = 0..{self._t_max}, for {self.worst.target}",
-                "largest error for each discount:",
+                f"largest error for each discount{' that the search used' if self.between else ''}:",
                 *rows,
                 f"with {heads + 1} heads: {self.one_more_head:.3g}",
-                f"with γ ≤ {(1 + self.gamma_max) / 2:.6g}: {self.doubled_cap:.3g}",
-                f"with any number of heads with γ ≤ {self.gamma_max:g}: {self.least_error:.3g}",
+                f"with γ ≤ {shown_gamma((1 + self.gamma_max) / 2)}: {self.doubled_cap:.3g}",
+                f"with any number of heads with γ ≤ {shown_gamma(self.gamma_max)}: {self.least_error:.3g}",
             ]
         )
 
@@ -109,7 +118,8 @@ def design_horizons(
     Args:
         discounts: The family: two or more discounts, priors or functions of t; or two numbers, the smallest and the
             largest k of hyperbolic discounts 1 / (1 + kt). The family then has both, and enough others between them
-            that successive k are at most a third of a decade apart.
+            that successive k are at most a third of a decade apart. The largest error of the result covers the whole
+            range: it is also computed for k between these.
         heads: The number of discount factors.
         gamma_max: The upper bound on γ, in (0, 1).
         t_max: The last step over which the error is measured, at least 1. Give the length of an episode.
@@ -123,26 +133,32 @@ def design_horizons(
     """
     heads = at_least("heads", heads, 1, MOST_HEADS)
     cap = inside("gamma_max", gamma_max, 0, 1)
-    return _designed(_family(discounts), heads, cap, at_least("t_max", t_max, 1))
+    family, between = _family(discounts)
+    return _designed(family, between, heads, cap, at_least("t_max", t_max, 1))
 
 
-def _family(discounts: Sequence[Source] | tuple[float, float] | np.ndarray) -> list[Discount]:
+def _family(
+    discounts: Sequence[Source] | tuple[float, float] | np.ndarray,
+) -> tuple[list[Discount], list[Discount]]:
+    """Returns the discounts to search with, and those between them for which the errors are computed as well."""
     given = list(discounts) if isinstance(discounts, Sequence | np.ndarray) else []
     if len(given) == 2 and all(is_number(k) for k in given):
         low, high = (float(k) for k in given)
         if not 0 < low < high < np.inf:
             raise InputError(f"a range of k must be two positive numbers, the smaller first, got ({low:g}, {high:g})")
-        return [hyperbolic(float(k)) for k in np.geomspace(low, high, int(PER_DECADE * np.log10(high / low)) + 2)]
+        steps = int(PER_DECADE * np.log10(high / low)) + 1
+        every = [hyperbolic(float(k)) for k in np.geomspace(low, high, steps * CHECKED + 1)]
+        return every[::CHECKED], [one for i, one in enumerate(every) if i % CHECKED]
     if len(given) < 2:
         raise InputError("discounts must be a list of two or more discounts, or the smallest and the largest k")
-    return [as_discount(one, "design_horizons") for one in given]
+    return [as_discount(one, "design_horizons") for one in given], []
 
 
 def _share(fit: Reweighting) -> float:
     return fit.max_error / float(fit.target(0.0))
 
 
-def _designed(family: list[Discount], heads: int, cap: float, t_max: int) -> Design:
+def _designed(family: list[Discount], between: list[Discount], heads: int, cap: float, t_max: int) -> Design:
     values = [sampled(one, t_max) for one in family]
     wanted = np.stack([one / one[0] for one in values])
     floors = np.array([least_error(one, cap) for one in wanted])
@@ -150,9 +166,12 @@ def _designed(family: list[Discount], heads: int, cap: float, t_max: int) -> Des
     best = settled(best, wanted, cap, floors)
     used = best.weights.max(axis=0) > NO_WEIGHT
     gammas = fill_gaps(np.unique(best.gammas(cap)[used]), heads, cap)
-    fits = []
-    for one, scaled in zip(family, wanted, strict=True):
-        horizons = Horizons(gammas, float(one(0.0)) * best_weights(gammas, scaled, FitMethod.MINIMAX))
-        fit = horizons.fit(one, t_max)
-        fits.append(Reweighting(horizons, one, t_max, fit.max_error, fit.max_error_at))
-    return Design(gammas, tuple(fits), cap)
+    fits, checked = (tuple(_fit(gammas, one, t_max) for one in discounts) for discounts in (family, between))
+    return Design(gammas, fits, cap, checked)
+
+
+def _fit(gammas: Float[np.ndarray, " H"], one: Discount, t_max: int) -> Reweighting:
+    values = sampled(one, t_max)
+    horizons = Horizons(gammas, values[0] * best_weights(gammas, values / values[0], FitMethod.MINIMAX))
+    fit = horizons.fit(one, t_max)
+    return Reweighting(horizons, one, t_max, fit.max_error, fit.max_error_at)

@@ -21,7 +21,7 @@ from multihorizon.discounting.hazard import (
     Uniform,
 )
 from multihorizon.discounting.hazard.prior import Values, check_prior, times
-from multihorizon.errors import InputError, as_function, between, inside, instance, positive
+from multihorizon.errors import InputError, as_function, between, inside, instance, positive, shown, shown_gamma
 
 LATEST = 1e300  # largest value of a deadline, in steps
 
@@ -121,7 +121,9 @@ def from_function(function: Callable[[float], float], label: str | None = None) 
         wrong = ~((values >= 0) & (values <= start * (1 + 1e-12)))
         if np.any(wrong):
             when, value = t[wrong].flat[0], values[wrong].flat[0]
-            raise InputError(f"a discount must lie between 0 and d(0) = {start:g}, but d({when:g}) = {value:g}")
+            raise InputError(
+                f"a discount must lie between 0 and d(0) = {shown(start)}, but d({when:g}) = {shown(value)}"
+            )
         return values[()]
 
     if not (start > 0 and math.isfinite(start)):
@@ -144,7 +146,7 @@ def exponential(gamma: float) -> Discount:
         InputError: If gamma lies outside [0, 1].
     """
     gamma = between("gamma", gamma, 0, 1)
-    return from_prior(Dirac(-math.log(gamma) if gamma > 0 else math.inf), f"exponential(γ={gamma:g})")
+    return from_prior(Dirac(-math.log(gamma) if gamma > 0 else math.inf), f"exponential(γ={shown_gamma(gamma)})")
 
 
 def hyperbolic(k: float) -> Discount:
@@ -207,8 +209,8 @@ def ebert_prelec(k: float, s: float) -> Discount:
 def _sensitivity(s: float, formula: str) -> float:
     if between("s", s, 0, math.inf) > 1:
         raise InputError(
-            f"s must be at most 1, got {s:g}: above 1 the discount is not a mixture of exponentials and has no prior; "
-            f"use minimax_grid(discount.from_function(lambda t: {formula}), heads), and check its error"
+            f"s must be at most 1, got {shown(s)}: above 1 the discount is not a mixture of exponentials and has no "
+            f"prior; use minimax_grid(discount.from_function(lambda t: {formula}), heads), and check its error"
         )
     return s
 
@@ -226,7 +228,7 @@ def deadline(last: float) -> Discount:
     """
     last = between("last", last, 0, LATEST)
     # e^{1 - t / (last + 1)} is at least 1 until `last`, so it bounds d. In tasks without an end, the exact solver needs
-    # an exponential bound on d.
+    # an exponential bound on a discount without a prior.
     return Discount(
         f"deadline({last:g})", lambda t: np.where(t <= last, 1.0, 0.0)[()], None, math.exp(-1 / (last + 1)), math.e
     )

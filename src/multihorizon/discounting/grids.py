@@ -4,12 +4,13 @@ import math
 from enum import Enum
 
 import numpy as np
+from jaxtyping import Float
 
 from multihorizon.discounting.discount import Discount
 from multihorizon.discounting.hazard import Prior
 from multihorizon.discounting.horizons import MOST_HEADS, Horizons, single
 from multihorizon.discounting.sources import as_prior
-from multihorizon.errors import InputError, at_least, inside, member
+from multihorizon.errors import InputError, at_least, inside, member, shown_gamma
 
 # The minimum of p, the probability of a γ below gamma_max. With the default form and sum, all heads except the last
 # have a total weight below p. The grid's discount then differs by less than p from a single exponential, that of the
@@ -85,29 +86,43 @@ def paper_grid(
     if beyond > 1 - LEAST_BELOW:
         raise InputError(
             f"the paper grid needs a probability of at least {LEAST_BELOW:g} of a γ below gamma_max = {gamma_max:g}, "
-            f"and under {prior} it is {1 - beyond:.3g}: nearly all the weight would be in the last head; use a "
-            f"gamma_max of at least {_least_gamma_max(prior):.7g}, or use gauss or minimax"
+            f"and under {prior} it is {1 - beyond:.3g}: nearly all the weight would be in the last head; "
+            f"{_remedy(prior)}use gauss or minimax"
         )
     steps = np.arange(heads) * (np.log(beyond) / heads)  # i ln b
     x = -np.expm1(steps)
-    gammas = np.exp(-np.asarray(prior.quantile(np.exp(steps))))
-    if form is Form.POWER:
-        edges, height = np.append(x, 1.0), np.ones(heads)
-    else:
-        edges, height = np.append(gammas, 1.0), np.asarray(prior.weighting(gammas))
-        if not np.all(np.isfinite(height)):
-            raise InputError(f"under {prior} w(γ) grows without bound as γ falls to 0; use Form.POWER")
-    widths = np.diff(edges)
+    rates = np.asarray(prior.quantile(np.exp(steps)))
+    gammas = np.exp(-rates)
+    weights = np.diff(np.append(x if form is Form.POWER else gammas, 1.0))
     if sum_ is Sum.UPPER:
-        widths = np.append(0.0, widths[:-1])
-    return Horizons(gammas, widths * height)
+        weights = np.append(0.0, weights[:-1])
+    if form is Form.LAPLACE:
+        used = weights > 0
+        weights[used] *= _heights(prior, rates[used])
+    return Horizons(gammas, weights)
 
 
-def _least_gamma_max(prior: Prior) -> float:
-    """Returns a gamma_max just large enough for the paper grid, with two digits of 1 - gamma_max."""
+def _heights(prior: Prior, rates: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Returns w(γ) = p(λ) / γ at γ = e^{-λ}. Takes λ, because the end of the support must not be rounded."""
+    gammas = np.exp(-rates)
+    heights, held = np.empty(len(rates)), gammas > 0
+    with np.errstate(over="ignore"):
+        heights[held] = prior.density(rates[held]) / gammas[held]
+    if not np.all(held):
+        heights[~held] = prior.weighting(0.0)
+    wrong = ~np.isfinite(heights)
+    if np.any(wrong):
+        raise InputError(f"under {prior} w(γ) grows without bound as γ falls to {gammas[wrong][0]:.4g}; use Form.POWER")
+    return heights
+
+
+def _remedy(prior: Prior) -> str:
+    """Suggests a gamma_max just large enough for the paper grid, with two digits of 1 - gamma_max, if there is one."""
     rest = -math.expm1(-float(prior.quantile(1 - LEAST_BELOW)))
+    if not 1e-12 < rest < 1:
+        return ""
     unit = 10.0 ** (math.floor(math.log10(rest)) - 1)
-    return 1 - math.floor(rest / unit) * unit
+    return f"use a gamma_max of at least {shown_gamma(1 - math.floor(rest / unit) * unit)}, or "
 
 
 def gauss_grid(source: Discount | Prior, heads: int, *, gamma_max: float | None = None) -> Horizons:

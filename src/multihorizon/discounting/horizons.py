@@ -18,6 +18,7 @@ from multihorizon.discounting.sources import MOST_STEPS, check_discount
 from multihorizon.errors import InputError, at_least, between, numbers
 
 MOST_HEADS = 10_000
+LOG_SMALLEST = 708.0  # smaller powers than e^-708 count as 0: the processor computes them slowly
 MOST_SHOWN = 12  # heads that a repr lists in full
 
 
@@ -103,8 +104,12 @@ class Horizons:
         flat = t.reshape(-1)
         total = np.zeros(flat.shape)
         # One head at a time, because t may have millions of entries.
-        for gamma, weight in zip(self.gammas, self.weights, strict=True):
-            total += weight * np.power(gamma, flat)
+        with np.errstate(divide="ignore"):
+            ends = LOG_SMALLEST / np.abs(np.log(self.gammas))
+        latest = flat.max(initial=0)
+        for gamma, weight, end in zip(self.gammas, self.weights, ends, strict=True):
+            counts = flat <= end if end < latest else slice(None)
+            total[counts] += weight * np.power(gamma, flat[counts])
         return total.reshape(t.shape)[()]
 
     def fit(self, target: Discount, t_max: int) -> Fit:

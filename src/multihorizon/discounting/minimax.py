@@ -24,7 +24,7 @@ def minimax_grid(
     The error is |Σ wᵢ γᵢ^t - d(t)|, and the largest is taken over the steps t = 0, 1, ..., t_max.
 
     With a bound on γ, a few heads often reach the smallest error that any number of heads can reach, or an error of
-    1e-5 · d(0), at which the search stops. The other heads then have weight 0 and fill the gaps between the rest: an
+    1e-5 · d(0), at which the search stops. All further heads have weight 0 and fill the gaps between these few: an
     agent learns them but does not act by them. The weights need not sum to d(0).
 
     Args:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from multihorizon.discounting.discount import Discount
 from multihorizon.discounting.hazard.prior import Values, times
 from multihorizon.discounting.sources import MOST_STEPS, check_discount
-from multihorizon.errors import at_least, between, positive
+from multihorizon.errors import InputError, at_least, between, positive
 
 LONGEST_WAIT = 1e300
 TIE = 1e-12  # difference of log values below which two rewards are worth the same
@@ -44,7 +44,10 @@ class Offer:
         """
         check_discount(discount)
         wait = between("wait", wait, 0, LONGEST_WAIT)
-        return self.sooner * float(discount(wait)), self.later * float(discount(wait + self.delay))
+        values = self.sooner * float(discount(wait)), self.later * float(discount(wait + self.delay))
+        if not np.all(np.isfinite(values)):
+            raise InputError(f"the value of a reward is too large for a float: {values[0]:g} and {values[1]:g}")
+        return values
 
     def advantage(self, discount: Discount, wait: ArrayLike) -> Values:
         """Returns ln(value of later / value of sooner): positive where the later reward is preferred.

@@ -17,10 +17,11 @@ from multihorizon.discounting.horizons import Fit, Horizons
 from multihorizon.discounting.minimax import as_horizons
 from multihorizon.discounting.search import search
 from multihorizon.discounting.sources import as_discount, sampled
-from multihorizon.errors import InputError, at_least, instance, member, positive
+from multihorizon.errors import InputError, at_least, instance, member, positive, shown_gamma
 
 MOST_SUGGESTED = 12  # heads
-LONGEST_SUGGESTED = 1e6  # effective horizon, in steps
+SAME_AS_ONE = 100  # γ with an effective horizon of SAME_AS_ONE · t_max / tolerance hardly differs from 1 until t_max
+LONGEST_SUGGESTED = 1e15  # effective horizon, in steps; floats cannot express a much longer one
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Reweighting:
 
     def __str__(self) -> str:
         return (
-            f"{self.target}, expressed by {_counted(len(self.horizons))} with γ ≤ {self.horizons.gammas.max():.6g}: "
+            f"{self.target}, expressed by {_counted(len(self.horizons))} with γ ≤ {_largest(self.horizons)}: "
             f"largest error {self.max_error:.3g} at t = {self.max_error_at}, over t = 0..{self.t_max}"
         )
 
@@ -83,7 +84,7 @@ def reweight(
     found, fit = _fitted(horizons, wanted, values, member("method", method, FitMethod))
     if fit.max_error > allowed:
         raise InputError(
-            f"{_counted(len(horizons))} with γ ≤ {horizons.gammas.max():.6g} cannot express {wanted}: the largest "
+            f"{_counted(len(horizons))} with γ ≤ {_largest(horizons)} cannot express {wanted}: the largest "
             f"error over t = 0..{t_max} is {fit.max_error:.3g} at t = {fit.max_error_at}, the tolerance is "
             f"{allowed:.3g}; {_remedy(horizons, wanted, values, allowed, method)}; "
             f"tolerance={_accepting(fit, values)} accepts this fit"
@@ -106,27 +107,27 @@ def _accepting(fit: Fit, values: np.ndarray) -> str:
 def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: float, method: FitMethod) -> str:
     """Describes what would express the discount: more heads, a larger cap, or weights of either sign."""
     target, share = values / values[0], allowed / values[0]
-    cap = float(np.clip(horizons.gammas.max(), 1e-6, 1 - 1 / LONGEST_SUGGESTED))
+    longest_horizon = min(SAME_AS_ONE * len(values) / share, LONGEST_SUGGESTED)
+    longest = 1 - 1 / longest_horizon
+    cap = float(np.clip(horizons.gammas.max(), 1e-6, longest))
     if least_error(target, cap) <= share:
         count, verb = _enough_heads(wanted, values, cap, allowed)
         return f"{count} with the same largest γ, chosen by minimax_grid, would {verb}"
-    longest = 1 - 1 / LONGEST_SUGGESTED
     floor = least_error(target, longest)
     if floor <= share:
-        low, high = np.log(1 / (1 - cap)), np.log(LONGEST_SUGGESTED)  # log of the effective horizon; longer is better
+        low, high = np.log(1 / (1 - cap)), np.log(longest_horizon)  # log of the effective horizon; longer is better
         for _ in range(12):
             middle = (low + high) / 2
             low, high = (low, middle) if least_error(target, 1 - np.exp(-middle)) <= 0.98 * share else (middle, high)
         needed = 1 - float(f"{0.95 * np.exp(-high):.1e}")
         count, verb = _enough_heads(wanted, values, needed, allowed)
         return (
-            f"no number of heads with γ ≤ {cap:.6g} would suffice; with a largest γ of {needed:.7g}, {count} chosen by "
-            f"minimax_grid would {verb}"
+            f"no number of heads with γ ≤ {shown_gamma(cap)} would suffice; with a largest γ of {needed:.15g}, {count} "
+            f"chosen by minimax_grid would {verb} (its effective horizon is {1 / (1 - needed):.3g} steps)"
         )
-    words = (
-        f"heads with weights of at least 0 cannot reach an error below {floor * values[0]:.3g}, "
-        "because this discount is not a mixture of exponentials"
-    )
+    words = f"heads with weights of at least 0 cannot reach an error below {floor * values[0]:.3g}"
+    if wanted.prior is None:
+        words += ", because this discount is not a mixture of exponentials"
     if method.most is not None:
         return words
     smooth = _fitted(horizons, wanted, values, FitMethod.SIGNED_MINIMAX)[1]
@@ -147,6 +148,10 @@ def _enough_heads(wanted: Discount, values: np.ndarray, cap: float, allowed: flo
         if as_horizons(heads, count, cap, values[0]).fit(wanted, len(values) - 1).max_error <= allowed:
             return _counted(count), "suffice"
     return f"more than {MOST_SUGGESTED} heads", "be needed"
+
+
+def _largest(horizons: Horizons) -> str:
+    return shown_gamma(float(horizons.gammas.max()))
 
 
 def _counted(heads: int) -> str:

@@ -4,9 +4,9 @@ The best sum of H exponentials has no formula, and descents from arbitrary facto
 H - 1 exponentials says where another head helps most, and a descent from there nearly always ends in the best sum of H.
 Two other starts cover the remaining cases: the H - 1 factors spread out to H, and evenly spaced factors.
 
-A bound on γ leaves each discount an error that even infinitely many heads cannot remove, its floor. The search reduces
-the largest error over all discounts. Once that error is near the largest floor, little can be gained, and the search
-also brings the errors of the other discounts closer to their own floors.
+With a bound on γ, each discount has an error that even infinitely many heads cannot remove: its floor. The search
+reduces the largest error over all discounts. Once that error is near the largest floor, little can be gained, and the
+search also brings the errors of the other discounts closer to their own floors.
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from multihorizon.discounting.discount import Discount, from_function, from_prior
 from multihorizon.discounting.hazard import Prior
-from multihorizon.errors import InputError, at_least, instance
+from multihorizon.errors import InputError, at_least, instance, shown
 
 MOST_STEPS = 10_000_000  # over which a discount can be compared with another
 RISE = 1e-9  # largest rise of a discount between two steps, relative to d(0), that counts as rounding
@@ -51,8 +51,8 @@ def sampled(discount: Discount, t_max: int) -> Float[np.ndarray, " every_step"]:
     if len(rise):
         t = int(rise[0])
         raise InputError(
-            f"a discount must not rise, but {discount} goes from {values[t]:.6g} at t = {t} to {values[t + 1]:.6g} at "
-            f"t = {t + 1}"
+            f"a discount must not rise, but {discount} goes from {shown(values[t])} at t = {t} to "
+            f"{shown(values[t + 1])} at t = {t + 1}"
         )
     return values
 

@@ -105,5 +105,5 @@ def _number(info: Mapping[str, Any], name: str) -> float:
         )
     try:
         return float(info[name])
-    except (TypeError, ValueError):
-        raise InputError(f'info["{name}"] must be a number, got {info[name]!r}') from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f'info["{name}"] must be a number, got {shown(info[name])}') from None

@@ -143,6 +143,9 @@ def error_on_path(found: Outcome, truth: Outcome) -> float:
 
 
 def same_way(found: Outcome, truth: Outcome) -> bool:
-    """Returns whether an agent visits the states of the exact solution in the same order. Waiting times may differ."""
+    """Returns whether an agent visits the same states in the same order as the exact solution.
+
+    Waiting times may differ, but waiting forever matches only waiting forever.
+    """
     ways = [(list(dict.fromkeys(one.path.tolist())), len(one.path) < LONGEST) for one in (found, truth)]
     return ways[0] == ways[1]

@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, get_type_hints
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
 from multihorizon.agents.config import AgentConfig
 from multihorizon.discounting import Discount
-from multihorizon.errors import InputError, one_of
+from multihorizon.errors import InputError, at_least, instance, one_of, short_text, shown, store
 from multihorizon.runs.configuration import Configuration
 from multihorizon.runs.configure import configured
 from multihorizon.training.worlds import world
 
 TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # steps at which a discount is recorded
+LONGEST_TEXT = 10_000  # characters
 
 
 @dataclass(frozen=True)
@@ -48,23 +49,28 @@ class ExperimentRun:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.agent, AgentConfig):
-            raise InputError(f"the agent of a run must be an AgentConfig, such as mh.agent('dqn'), got {self.agent!r}")
+        instance("the agent of a run", self.agent, AgentConfig, "an AgentConfig, such as mh.agent('dqn')")
+        short_text("the environment of a run", self.environment)
         if not _plain(self.label):
             raise InputError(
-                f"an agent's name must contain a letter or digit, as it names a folder, got {self.label!r}"
+                f"an agent's name must contain a letter or digit, as it names a folder, got {shown(self.label)}"
             )
         if not isinstance(self.wanted, Discount | None):
             raise InputError(
                 f"wanted of {self.label} must be None or a Discount, such as discount.exponential(0.99) or "
-                f"discount.from_function(...), got {self.wanted!r}"
+                f"discount.from_function(...), got {shown(self.wanted)}"
             )
-        hints = get_type_hints(AgentConfig)
-        for name, value in self.settings.items():
-            allowed = hints[one_of(f"setting of {self.label}", name, hints)]
-            if not isinstance(value, int | float if allowed is float else allowed):
-                kind = getattr(allowed, "__name__", allowed)
-                raise InputError(f"the setting {name} of {self.label} must be {kind}, got {value!r}")
+        optional = (("steps", 1), ("training_steps", 1), ("evaluation_steps", 0), ("environments", 1))
+        given = {name: (getattr(self, name), least) for name, least in optional}
+        counts = {name: at_least(name, value, least) for name, (value, least) in given.items() if value is not None}
+        store(self, seeds=at_least("seeds", self.seeds, 1), **counts)
+        instance("settings", self.settings, Mapping, "a dictionary of settings")  # type: ignore[type-abstract]
+        for name in self.settings:
+            one_of(f"setting of {self.label}", name, [field.name for field in fields(AgentConfig)])
+        try:
+            replace(self.agent, **self.settings)
+        except InputError as problem:
+            raise InputError(f"the settings of {self.label} are invalid: {problem}") from None
 
     @property
     def label(self) -> str:
@@ -120,16 +126,24 @@ class Experiment:
     panels: Sequence[tuple[str, str]] = ()
 
     def __post_init__(self) -> None:
+        for name in ("name", "title", "about"):
+            short_text(f"the {name} of an experiment", getattr(self, name), LONGEST_TEXT)
+        for name in ("runs", "pairs", "panels"):
+            instance(f"{name} of an experiment", getattr(self, name), Sequence, "a list")  # type: ignore[type-abstract]
         if not self.name or not self.runs:
             raise InputError("an experiment needs a name and at least one run")
+        for run in self.runs:
+            instance("a run of an experiment", run, ExperimentRun, "an ExperimentRun")
         folders = [run.folder for run in self.runs]
         twice = sorted({folder for folder in folders if folders.count(folder) > 1})
         if twice:
             raise InputError(f"two runs of {self.name} share the folder {twice[0]}; give their agents different names")
         labels = sorted({run.label for run in self.runs})
         for pair in (*self.pairs, *self.panels):
-            if isinstance(pair, str) or len(pair) != 2:
-                raise InputError(f"an entry of pairs or panels must be two labels (baseline, challenger), got {pair!r}")
+            if not isinstance(pair, list | tuple) or len(pair) != 2:
+                raise InputError(
+                    f"an entry of pairs or panels must be two labels (baseline, challenger), got {shown(pair)}"
+                )
             for label in pair:
                 one_of("label", label, labels)
 

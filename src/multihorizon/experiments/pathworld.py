@@ -68,7 +68,7 @@ def experiments() -> list[PathworldTable]:
     }
     listed = [
         ("matching_prior", "the agent's prior matches the world's", true, matching),
-        ("wrong_k", "agents whose k differs from the world's 0.05", true, wrong_k),
+        ("wrong_k", "agents with different k; the world's k is 0.05", true, wrong_k),
         ("uniform_hazard", "the world's hazard is uniform, with the same mean", hazard.Uniform(2 * K), uniform),
         ("gamma_max", "the largest γ that is learned", true, capped),
     ]

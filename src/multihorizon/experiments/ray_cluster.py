@@ -4,12 +4,13 @@ Only this file imports Ray.
 """
 
 import importlib
+import ipaddress
 import logging
 import os
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ ENVIRONMENT = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # otherwise each worker's death is printed between the results
 }
 # With these settings a local cluster listens only on the loopback interface, as Ray does by default on macOS and
-# Windows. It also requires a token, if this version of Ray supports one.
+# Windows. It also requires a token, if this version of Ray supports one. They replace the user's own values.
 LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 RETRIES = 20  # how many times a task is restarted after its worker dies
 SECONDS_TO_ANSWER = 5.0
@@ -52,28 +53,76 @@ def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int
     """
     if device is not None:
         one_of("device", device, ["cpu", "gpu"])
-    for name, value in (ENVIRONMENT | (LOCAL_ENVIRONMENT if address == "local" else {})).items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)  # Ray reads these when it is imported
     try:
         ray = importlib.import_module("ray")
     except ImportError:
         raise InputError("a sweep on Ray needs the package ray: pip install ray") from None
-    _connect(ray, address)
+    if ray.is_initialized():
+        raise InputError("this process is connected to a Ray cluster already; call ray.shutdown() first")
+    with _on_loopback() if address == "local" else nullcontext():
+        try:
+            _connect(ray, address)
+            asked = _asked(ray, device, gpu_share, cpus)
+
+            def train_all(left: Sequence[PlannedRun], tell: TellOf, warn: Warn) -> None:
+                _train_all(ray, asked, left, tell, warn)
+
+            yield train_all
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Makes Ray start a cluster that listens only on the loopback interface and requires a token.
+
+    Ray reads these settings when it is imported, which the user may have done before. They are therefore also set in
+    its modules. `ray.init` has no argument for them: it replaces a loopback address by the address of the network.
+    """
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    core: Any = importlib.import_module("ray._raylet")
+    environment, is_cluster = dict(os.environ), constants.ENABLE_RAY_CLUSTER
+    os.environ.update(LOCAL_ENVIRONMENT)
+    constants.ENABLE_RAY_CLUSTER = False
+    has_tokens = hasattr(core, "get_authentication_mode")
     try:
-        asked = _asked(ray, device, gpu_share, cpus)
-
-        def train_all(left: Sequence[PlannedRun], tell: TellOf, warn: Warn) -> None:
-            _train_all(ray, asked, left, tell, warn)
-
-        yield train_all
+        if has_tokens:
+            core.Config.initialize("")  # reads the environment again
+            check_token(core.get_authentication_mode() == core.AuthenticationMode.TOKEN)
+        yield
     finally:
-        ray.shutdown()
+        constants.ENABLE_RAY_CLUSTER = is_cluster
+        for name in LOCAL_ENVIRONMENT:
+            os.environ.pop(name, None)
+            if name in environment:
+                os.environ[name] = environment[name]
+        if has_tokens:
+            core.Config.initialize("")
+
+
+UNSAFE = "the sweep was not started; run it in a new Python process, or without Ray"
+
+
+def check_token(is_required: bool) -> None:
+    """Raises an error if a cluster on this machine would not require a token."""
+    if not is_required:
+        raise InputError(f"Ray would start a cluster here that requires no token, so {UNSAFE}")
+
+
+def check_loopback(addresses: Sequence[str]) -> None:
+    """Raises an error if a node of the cluster on this machine has an address that other machines can reach."""
+    for address in addresses:
+        if not ipaddress.ip_address(address).is_loopback:
+            raise InputError(f"Ray started a cluster here that listens on the network, at {address}, so {UNSAFE}")
 
 
 def _connect(ray: Any, address: str) -> None:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address == "local":
         ray.init(address="local", include_dashboard=False, **quiet)
+        check_loopback([node["NodeManagerAddress"] for node in ray.nodes()])
         return
     advice = "start one with: ray start --head, or leave out the address for a cluster on this machine"
     if address != "auto":

@@ -17,12 +17,20 @@ from multihorizon.experiments.experiment import Experiment, ExperimentRun
 from multihorizon.files import read_json, write_json
 from multihorizon.runs.configuration import Configuration, difference, plain, read_configuration
 from multihorizon.runs.configure import made
-from multihorizon.runs.folder import CONFIGURATION, EXPERIMENT, inside, is_finished, tidy, visible_files
+from multihorizon.runs.folder import (
+    CONFIGURATION,
+    EXPERIMENT,
+    inside,
+    is_finished,
+    refuse_folders,
+    tidy,
+    visible_files,
+)
 from multihorizon.runs.metrics import Warn, read_metrics
 from multihorizon.runs.recording import record
 from multihorizon.runs.records import Records
 from multihorizon.training import memory
-from multihorizon.training.schedule import make_pace
+from multihorizon.training.schedule import total_steps
 from multihorizon.training.trainer import IterationMetrics, Progress
 from multihorizon.training.worlds import world
 
@@ -96,8 +104,7 @@ def plan(experiment: Experiment, out: Path, checkpoint_minutes: float) -> list[P
 
 
 def _steps(configuration: Configuration) -> int:
-    schedule, pace = configuration.schedule, make_pace(configuration.agent, configuration.environments)
-    return schedule.iterations * pace.cycles(schedule.training_steps) * pace.steps
+    return total_steps(configuration.agent, configuration.schedule, configuration.environments)
 
 
 def describe(experiment: Experiment, out: Path) -> None:
@@ -196,6 +203,7 @@ def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) ->
         earned[0] = _mean(outcome.evaluation_returns)
         report(Progress(outcome.step, outcome.returns, None, 0.0, outcome.steps_per_second))
 
+    refuse_folders(folder)
     # `world` may import the environment's module, which is safe: the user chose the environment.
     with made(configuration, env=world(configuration.environment)) as trainer:
         memory.check(trainer)

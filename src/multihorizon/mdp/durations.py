@@ -1,4 +1,4 @@
-"""Values of MDPs whose transitions have durations, under a discount that is not exponential.
+"""Values of MDPs with durations, where the product of survival and discount is not exponential.
 
 A reward may then come at any sum of durations. `timed_series` sums over these times in order, and stops when the rest
 of the sum is negligible. Its cost grows with the number of different times, not with how large they are.
@@ -48,7 +48,7 @@ def timed_series(
     visits = max(1.0, float(solve(sparse.csr_array(keep @ chain @ keep), live.astype(float)).max()))
     scale = mdp.discount.bound * visits
     lengths, each = np.unique(mdp.durations.reshape(-1), return_inverse=True)
-    ticks, unit = _in_whole_units(lengths)
+    ticks, unit = in_whole_ticks(lengths)
     moves = [
         sparse.csr_array(sparse.diags_array((each == index).astype(float)) @ mdp.matrix @ keep)
         for index in range(len(lengths))
@@ -96,11 +96,15 @@ def timed_series(
     return total.reshape(policy.shape)
 
 
-def _in_whole_units(lengths: Float[np.ndarray, " n"]) -> tuple[list[int], int]:
+def in_whole_ticks(lengths: Float[np.ndarray, " n"]) -> tuple[list[int], int]:
     """Returns durations as whole numbers of ticks, and the number of ticks in one unit of time.
 
-    Each duration is read as the decimal number that it prints as: 0.1 is exactly 1/10. So a step of 0.1 followed by one
-    of 0.2 ends at the same time as a step of 0.3.
+    All sums of durations are computed in ticks, because a discount may jump at a certain time. Each duration is read as
+    the decimal number that it prints as: 0.1 is exactly 1/10. So a step of 0.1 followed by one of 0.2 ends at the same
+    time as a step of 0.3.
+
+    Args:
+        lengths: Different durations.
     """
     exact = [Fraction(repr(float(length))) for length in lengths]
     unit = math.lcm(*(one.denominator for one in exact))

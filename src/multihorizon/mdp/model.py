@@ -115,7 +115,7 @@ class HazardousMDP:
         if np.any(wrong):
             state, action = np.argwhere(wrong)[0]
             raise InputError(
-                f"{name} must be {words}, but state {state}, action {action} has {values[state, action]:g}"
+                f"{name} must be {words}, but state {state}, action {action} has {shown(values[state, action])}"
             )
         object.__setattr__(self, name, values)
 

@@ -3,14 +3,16 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int, Shaped
 
 from multihorizon.discounting.hazard.prior import generator
 from multihorizon.errors import InputError, at_least
+from multihorizon.mdp.durations import in_whole_ticks
 from multihorizon.mdp.model import HazardousMDP, Policy, check_mdp
 
 MOST_STEPS = 1_000_000
 MOST_EPISODES = 10_000_000
+LARGEST_EXACT = 2**53  # float64 represents all whole numbers up to this one exactly
 
 
 class Estimate(NamedTuple):
@@ -52,18 +54,32 @@ def simulate(
     alive = np.arange(episodes)
     survive = np.exp(-mdp.hazard.sample(rng, episodes))  # e^{-λ}, the probability of surviving a unit of time
     states, actions = np.full(episodes, state), np.full(episodes, action)
-    elapsed = np.zeros(episodes)
+    durations = np.ones(mdp.rewards.shape) if mdp.durations is None else mdp.durations
+    ticks, unit = _ticks(durations)
+    elapsed = np.zeros(episodes, ticks.dtype)
     for _ in range(MOST_STEPS):
-        returns[alive] += np.asarray(mdp.discount(elapsed)) * mdp.rewards[states, actions]
-        lasts = np.ones(len(alive)) if mdp.durations is None else mdp.durations[states, actions]
-        lives = rng.random(len(alive)) < survive**lasts
+        times = (elapsed / unit).astype(float)
+        returns[alive] += np.asarray(mdp.discount(times)) * mdp.rewards[states, actions]
+        lives = rng.random(len(alive)) < survive ** durations[states, actions]
         following = mdp.draw_next(states, actions, rng)
         going = lives & (following >= 0)
-        alive, survive, states, elapsed = alive[going], survive[going], following[going], (elapsed + lasts)[going]
+        elapsed = (elapsed + ticks[states, actions])[going]
+        alive, survive, states = alive[going], survive[going], following[going]
         if len(alive) == 0:
             return Estimate(float(returns.mean()), float(returns.std(ddof=1) / np.sqrt(episodes)))
         actions = choose(policy, states, rng)
     raise InputError(f"episodes have not ended after {MOST_STEPS} steps; give the task an end or a hazard")
+
+
+def _ticks(durations: Float[np.ndarray, "S A"]) -> tuple[Shaped[np.ndarray, "S A"], int]:
+    """Returns each duration in ticks, and the ticks in one unit of time.
+
+    Ticks are Python's whole numbers, which have no limit, unless float64 represents all sums of an episode exactly.
+    """
+    lengths, each = np.unique(durations.reshape(-1), return_inverse=True)
+    ticks, unit = in_whole_ticks(lengths)
+    dtype = float if max(unit, MOST_STEPS * max(ticks)) <= LARGEST_EXACT else object
+    return np.array(ticks, dtype)[each].reshape(durations.shape), unit
 
 
 def choose(policy: Policy, states: Int[np.ndarray, " N"], rng: np.random.Generator) -> Int[np.ndarray, " N"]:

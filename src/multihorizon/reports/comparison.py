@@ -64,6 +64,7 @@ class Comparison:
     statistic: Statistic
     changes: list[ScoreChange]
     win_probability: IntervalEstimate
+    tied: tuple[str, ...] = ()  # if there is an interval: the agents whose seeds all tie in each environment
 
     @property
     def title(self) -> str:
@@ -92,6 +93,7 @@ class Aggregate:
     statistic: Statistic
     measures: dict[Measure, IntervalEstimate]
     seeds: tuple[int, ...]  # of each game
+    is_tied: bool  # whether all seeds have the same score in each game
     profile: Float[np.ndarray, " X"]  # the share of runs above each threshold
     profile_low: Float[np.ndarray, " X"] | None
     profile_high: Float[np.ndarray, " X"] | None
@@ -121,9 +123,17 @@ class Aggregates:
 
     @property
     def warning(self) -> str:
-        """What readers must know about the intervals if they have too few seeds; otherwise empty."""
-        counts = sorted({entry.seeds for entry in self.entries if entry.profile_low is not None})
-        return " ".join(filter(None, map(statistics.describe_coverage, counts)))
+        """What readers must know about the intervals if seeds are too few or all tie; otherwise empty."""
+        with_intervals = [entry for entry in self.entries if entry.profile_low is not None]
+        counts = sorted({entry.seeds for entry in with_intervals})
+        tied = dict.fromkeys(entry.agent for entry in with_intervals if entry.is_tied)
+        warnings = [*map(statistics.describe_coverage, counts), statistics.describe_ties(list(tied))]
+        return " ".join(filter(None, warnings))
+
+
+def describe_ties(comparisons: list[Comparison]) -> str:
+    """Returns what readers must know about the intervals of comparisons if all seeds of an agent tie."""
+    return statistics.describe_ties(list(dict.fromkeys(agent for one in comparisons for agent in one.tied)))
 
 
 def compare(scores: Scores, pair: tuple[str, str], statistic: Statistic, rng: np.random.Generator) -> Comparison | None:
@@ -137,7 +147,8 @@ def compare(scores: Scores, pair: tuple[str, str], statistic: Statistic, rng: np
 
     Returns:
         The comparison, or None if the agents share no environment. The win probability has no interval if an
-        environment has a single seed, or if all seeds of one agent beat all seeds of the other.
+        environment has a single seed, or if all resamples give the same result, as when all seeds of one agent beat
+        all seeds of the other.
     """
     baseline, challenger = pair
     shared = scores.find_shared(statistic, pair)
@@ -150,12 +161,16 @@ def compare(scores: Scores, pair: tuple[str, str], statistic: Statistic, rng: np
     ]
     value = float(statistics.probability_of_improvement(ours, theirs))
     estimate = IntervalEstimate(value)
+    tied: tuple[str, ...] = ()
     if statistics.can_resample(ours, theirs):
         drawn = [statistics.resampled(strata, rng) for strata in (ours, theirs)]
         low, high = statistics.interval(statistics.probability_of_improvement(*drawn), statistics.freedom(ours, theirs))
         if low < high:
             estimate = IntervalEstimate(value, float(low), float(high))
-    return Comparison(baseline, challenger, statistic, changes, estimate)
+            tied = tuple(
+                agent for agent, strata in zip(pair, (theirs, ours), strict=True) if not statistics.varies(strata)
+            )
+    return Comparison(baseline, challenger, statistic, changes, estimate, tied)
 
 
 def aggregate(scores: Scores, rng: np.random.Generator, full_length: bool = False) -> Aggregates:
@@ -183,12 +198,12 @@ def _aggregate_agent(
     scores: Scores, agent: str, statistic: Statistic, environments: list[str], rng: np.random.Generator
 ) -> Aggregate:
     strata = scores.normalise(statistic, agent, environments)
-    seeds = tuple(len(one) for one in strata)
+    seeds, is_tied = tuple(len(one) for one in strata), not statistics.varies(strata)
     profile = statistics.profile(strata, THRESHOLDS)
     values = {measure: float(function(strata)) for measure, function in FUNCTIONS.items()}
     if not statistics.can_resample(strata):
         estimates = {measure: IntervalEstimate(value) for measure, value in values.items()}
-        return Aggregate(agent, statistic, estimates, seeds, profile, None, None)
+        return Aggregate(agent, statistic, estimates, seeds, is_tied, profile, None, None)
     drawn, freedom = statistics.resampled(strata, rng), statistics.freedom(strata)
     estimates = {}
     resample_functions = FUNCTIONS | {Measure.IQM: partial(statistics.iqm, share=statistics.trimmed_share(strata))}
@@ -196,4 +211,4 @@ def _aggregate_agent(
         low, high = statistics.interval(function(drawn), freedom)
         estimates[measure] = IntervalEstimate(values[measure], float(low), float(high))
     low, high = statistics.interval(statistics.profile(drawn, THRESHOLDS), freedom)
-    return Aggregate(agent, statistic, estimates, seeds, profile, low, high)
+    return Aggregate(agent, statistic, estimates, seeds, is_tied, profile, low, high)

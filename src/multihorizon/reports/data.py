@@ -1,6 +1,6 @@
 """Reads the folders of finished and unfinished runs. Does not import JAX."""
 
-import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,12 +11,15 @@ from jaxtyping import Float
 from multihorizon.envs.atari import FRAMES_PER_STEP
 from multihorizon.errors import InputError, short_text
 from multihorizon.files import read_json
-from multihorizon.reports.escaping import replace_controls
-from multihorizon.reports.protocol import check_protocols, check_seeds, make_labels
+from multihorizon.reports.escaping import replace_controls, show_controls
+from multihorizon.reports.names import show_names
+from multihorizon.reports.protocol import check_protocols, check_seeds, check_settings, make_labels
 from multihorizon.runs.folder import CONFIGURATION, EXPERIMENT, METRICS, inside, is_finished
 from multihorizon.runs.metrics import Line, Warn, read_metrics
 
 LONGEST_ABOUT = 10_000  # characters
+MOST_SEEDS = 10_000
+LATEST, LARGEST = 1e9, 1e6  # time and value of a discount that can be drawn
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class RunCollection:
     about: str
     runs: list[RunHistory]
     pairs: list[tuple[str, str]]
-    panels: list[tuple[str, str]]  # pairs of the ablation, which have a figure of their own
+    panels: list[tuple[str, str]]  # pairs that one figure shows, with a panel for each
 
     @property
     def labels(self) -> list[str]:
@@ -105,7 +108,7 @@ def read_runs(folder: Path, warn: Warn) -> RunCollection:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give one that holds runs of multihorizon sweep or train")
     read = _read_sweep if (folder / EXPERIMENT).is_file() else _read_loose_runs
-    collection = read(folder, warn)
+    collection = _show_names(read(folder, lambda message: warn(show_controls(message))))
     if not any(run.has_scores for run in collection.runs):
         raise InputError(f"no run in {folder} has finished an iteration in which an episode ended; try again later")
     configured = {run.folder: (run.environment, run.configuration) for run in collection.runs}
@@ -151,14 +154,14 @@ def _read_sweep(folder: Path, warn: Warn) -> RunCollection:
     try:
         runs = [
             replace(
-                _read_run(folder, inside(folder, run["folder"]), warn, run["environment"], int(run["seeds"])),
+                _read_run(folder, place, warn, _name(run["environment"]), _count(run, "seeds", 1, MOST_SEEDS)),
                 label=_name(run["label"]),
                 wanted_discount=_parse_wanted_discount(run.get("wanted")),
             )
-            for run in content["runs"]
+            for run, place in zip(content["runs"], _find_places(folder, content["runs"]), strict=True)
         ]
         pairs, panels = ([(_name(a), _name(b)) for a, b in content[name]] for name in ("pairs", "panels"))
-        name, title = (_name(content[key]) for key in ("name", "title"))
+        name, title = (replace_controls(_name(content[key])) for key in ("name", "title"))
         about = replace_controls(short_text("about", content["about"], LONGEST_ABOUT))
         return RunCollection(name, title, about, runs, pairs, panels)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
@@ -167,6 +170,30 @@ def _read_sweep(folder: Path, warn: Warn) -> RunCollection:
         raise InputError(
             f"{path} does not describe a sweep: {_describe(problem)}; multihorizon sweep writes such a file"
         ) from None
+
+
+def _find_places(folder: Path, runs: Any) -> list[Path]:
+    """Returns the folder of each run. Rejects a folder that is listed twice, whose seeds would count twice."""
+    places: dict[Path, Path] = {}
+    for run in runs:
+        place = inside(folder, run["folder"])
+        if place.resolve() in places:
+            raise ValueError(f"it lists the folder {run['folder']} twice")
+        places[place.resolve()] = place
+    return list(places.values())
+
+
+def _show_names(collection: RunCollection) -> RunCollection:
+    """Returns the runs with the names of agents and environments as they are shown. Different ones stay different."""
+    named = [label for pair in collection.pairs + collection.panels for label in pair]
+    labels = show_names([*collection.labels, *named])
+    environments = show_names(run.environment for run in collection.runs)
+    return replace(
+        collection,
+        runs=[replace(r, label=labels[r.label], environment=environments[r.environment]) for r in collection.runs],
+        pairs=[(labels[a], labels[b]) for a, b in collection.pairs],
+        panels=[(labels[a], labels[b]) for a, b in collection.panels],
+    )
 
 
 def _read_loose_runs(folder: Path, warn: Warn) -> RunCollection:
@@ -180,7 +207,7 @@ def _read_loose_runs(folder: Path, warn: Warn) -> RunCollection:
         )
     runs = [_read_run(folder, place, warn) for place in found]
     labels = make_labels({run.folder: (run.environment, run.configuration) for run in runs})
-    runs = [replace(run, label=replace_controls(labels[run.folder])) for run in runs]
+    runs = [replace(run, label=labels[run.folder]) for run in runs]
     name = replace_controls(folder.resolve().name)
     order = sorted({run.label for run in runs})
     return RunCollection(name, name, "", sorted(runs, key=lambda run: run.label), pair_by_name(order), [])
@@ -190,12 +217,16 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
     """Reads one run. If its folder does not exist yet, `environment` and `num_seeds` describe the planned run."""
     shown = str(place.relative_to(root)) if place != root else place.resolve().name
     if not (place / CONFIGURATION).is_file():
-        return RunHistory("", replace_controls(environment), shown, np.empty(0), np.empty((num_seeds, 0)))
+        return RunHistory("", environment, shown, np.empty(0), np.empty((num_seeds, 0)))
     configuration = read_json(place / CONFIGURATION)
     try:
         name, environment = _name(configuration["agent"]["name"]), _name(configuration["environment"])
-        num_seeds, iterations = _count(configuration, "seeds", 1), _count(configuration["schedule"], "iterations", 1)
+        num_seeds, iterations = (
+            _count(configuration, "seeds", 1, MOST_SEEDS),
+            _count(configuration["schedule"], "iterations", 1),
+        )
         _count({"seed": 0} | configuration, "seed", 0)
+        check_settings(configuration)
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{place / CONFIGURATION} is not the configuration of a run: {_describe(problem)}") from None
     lines = read_metrics(place, warn, num_seeds, iterations if is_finished(place) else 0)
@@ -208,21 +239,21 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
         scores=np.array([_parse_scores(line, num_seeds) for line in lines], float).reshape(len(lines), num_seeds).T,
         iterations=iterations,
         finished=is_finished(place) or len(lines) >= iterations,
-        acting_discount=_parse_acting_discount(lines[-1]) if lines else None,
+        acting_discount=_parse_acting_discount(place, lines[-1]) if lines else None,
         configuration=configuration,
     )
 
 
 def _name(value: Any) -> str:
-    """Returns a name as it is shown. Rejects very long names, because figures with them take very long to draw."""
-    return replace_controls(short_text("a name", value))
+    """Returns a name as the file has it. Rejects very long names, because figures with them take very long to draw."""
+    return short_text("a name", value)
 
 
-def _count(holder: Any, name: str, least: int) -> int:
+def _count(holder: Any, name: str, least: int, most: int = 2**31 - 1) -> int:
     """Returns a whole number of a configuration."""
     value = holder[name]
-    if type(value) is not int or not least <= value < 2**31:
-        raise ValueError(f"{name} must be a whole number of at least {least}")
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{name} must be a whole number from {least} to {most:,}")
     return value
 
 
@@ -232,22 +263,31 @@ def _parse_scores(line: Line, num_seeds: int) -> list[float]:
     return [np.nan if score is None else float(score) for score in by_seed]
 
 
-def _parse_acting_discount(line: Line) -> DiscountCurve | None:
+def _parse_acting_discount(place: Path, line: Line) -> DiscountCurve | None:
     """Returns the weighted sum of the agent's horizons, as the metrics record it."""
     held = line.get("discount")
     if not held:
         return None
-    ordered = sorted((float(t), float(value)) for t, value in held.items())
-    return DiscountCurve("acted by", tuple(t for t, _ in ordered), tuple(value for _, value in ordered))
+    try:
+        return _curve("acted by", ((float(t), float(value)) for t, value in held.items()))
+    except ValueError as problem:
+        raise InputError(f"{place / METRICS} has a discount that cannot be drawn: {problem}; correct it") from None
 
 
 def _parse_wanted_discount(content: Any) -> DiscountCurve | None:
     if content is None:
         return None
     times, values = (tuple(map(float, content[key])) for key in ("times", "values"))
-    if not times or len(times) != len(values) or not all(map(math.isfinite, times + values)):
+    if not times or len(times) != len(values):
         raise ValueError("times and values must be lists of the same number of finite numbers")
-    return DiscountCurve(_name(content["name"]), times, values)
+    return _curve(replace_controls(_name(content["name"])), zip(times, values, strict=True))
+
+
+def _curve(name: str, points: Iterable[tuple[float, float]]) -> DiscountCurve:
+    ordered = sorted(points)
+    if not all(0 <= t <= LATEST and abs(value) <= LARGEST for t, value in ordered):
+        raise ValueError(f"times must be numbers from 0 to {LATEST:g}, and values from {-LARGEST:g} to {LARGEST:g}")
+    return DiscountCurve(name, tuple(t for t, _ in ordered), tuple(value for _, value in ordered))
 
 
 def _describe(problem: Exception) -> str:

@@ -4,7 +4,6 @@ The colours suit colour-blind readers (Okabe & Ito). An agent has the same colou
 """
 
 import io
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,12 +11,10 @@ from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
-
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from xml.etree import ElementTree
 
 from multihorizon.files import atomically
+from multihorizon.reports.plotting import Axes, Figure, rc_context, rcParamsDefault
 
 Parameters = ParamSpec("Parameters")
 Dash = str | tuple[int, tuple[int, ...]]
@@ -33,7 +30,8 @@ BLACK, BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
 )
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY)  # similar colours, such as orange and red, are far apart
 DASHES: tuple[Dash, ...] = ("--", "-.", ":", (0, (7, 1)), (0, (3, 1, 1, 1)))
-SETTINGS: Any = {
+# Matplotlib's defaults come first, so that figures do not depend on the user's settings.
+SETTINGS: Any = {name: rcParamsDefault[name] for name in rcParamsDefault if name != "backend"} | {
     "font.size": 11,
     "axes.titlesize": 12,
     "axes.spines.top": False,
@@ -46,8 +44,10 @@ SETTINGS: Any = {
     "lines.linewidth": 2.0,
     "figure.dpi": 150,
     "savefig.bbox": "tight",
+    "text.parse_math": False,  # agents may have a $ in their names
 }
-PLAIN_TEXT = {"text.parse_math": False}  # agents may have a $ in their names
+MATHEMATICS = {"text.parse_math": True}
+SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 PAGE_SETTINGS = {"svg.fonttype": "none", "font.size": 11}  # text stays text, not outlines
 # A black line gets the page's text colour, so that figures suit a dark page too.
 PAGE_COLOURS = {"#000000": "currentColor", "#e6e6e6": "var(--grid)"}
@@ -65,13 +65,16 @@ LineStyles = dict[str, LineStyle]  # by agent
 
 
 def styled(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
-    """Decorates a drawing function so that it uses our style and leaves the caller's settings unchanged."""
-    return _with_settings(draw, SETTINGS)
+    """Decorates a drawing function so that it uses our style and leaves the caller's settings unchanged.
+
+    Text between $ signs is drawn as mathematics, so the text must not come from a run's folder.
+    """
+    return _with_settings(draw, SETTINGS | MATHEMATICS)
 
 
 def styled_plain(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
     """Decorates a drawing function as `styled` does, and shows all text literally, without math mode."""
-    return _with_settings(draw, SETTINGS | PLAIN_TEXT)
+    return _with_settings(draw, SETTINGS)
 
 
 def canvas(width: float, height: float, columns: int = 1, rows: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
@@ -90,17 +93,18 @@ def save(figure: Figure, path: Path, plain: bool = False) -> Path:
             `styled_plain` does not affect them.
     """
     undated: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
-    settings = SETTINGS | {"svg.hashsalt": path.name} | (PLAIN_TEXT if plain else {})
-    with rc_context(settings), atomically(path) as file, any_script():
+    settings = SETTINGS | {"svg.hashsalt": path.name} | ({} if plain else MATHEMATICS)
+    with rc_context(settings), atomically(path) as file, any_name():
         figure.savefig(file, **undated)
     return path
 
 
 @contextmanager
-def any_script() -> Iterator[None]:
-    """Suppresses the warnings for characters that the font lacks, which are drawn as boxes."""
+def any_name() -> Iterator[None]:
+    """Suppresses the warnings for characters that the font lacks, which are drawn as boxes, and for very wide names."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")
         yield
 
 
@@ -134,18 +138,31 @@ def shorten_names(environments: Sequence[str]) -> dict[str, str]:
 def render_svg(figure: Figure, name: str) -> str:
     """Renders a figure for a page: the page sets its size and colours, and `name` makes its ids unique."""
     text = io.StringIO()
-    with rc_context(SETTINGS | PAGE_SETTINGS | PLAIN_TEXT | {"svg.hashsalt": name}), any_script():
+    with rc_context(SETTINGS | PAGE_SETTINGS | {"svg.hashsalt": name}), any_name():
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    svg = text.getvalue()[text.getvalue().index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
-    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
+    root = ElementTree.fromstring(text.getvalue())
+    for metadata in root.findall(f"{{{SVG}}}metadata"):
+        root.remove(metadata)
+    natural = round(float(root.attrib.pop("width").removesuffix("pt")) * 4 / 3)
+    del root.attrib["height"]
+    for element in root.iter():
+        for attribute, value in element.items():
+            element.set(attribute, _adapt_to_page(attribute, value, name))
+    root.attrib |= {"role": "img", "style": f"--natural:{natural}px"}
+    ElementTree.register_namespace("", SVG)
+    ElementTree.register_namespace("xlink", XLINK)
+    return ElementTree.tostring(root, encoding="unicode").strip()
+
+
+def _adapt_to_page(attribute: str, value: str, name: str) -> str:
+    """Returns the value of an attribute with unique ids and the page's colours. Texts are no attributes."""
+    if attribute == "id":
+        return f"{name}-{value}"
+    if attribute == f"{{{XLINK}}}href":
+        return value.replace("#", f"#{name}-", 1) if value.startswith("#") else value
     for colour, themed in PAGE_COLOURS.items():
-        svg = svg.replace(colour, themed)
-    width = re.search(r'width="([\d.]+)pt"', svg)
-    natural = round(float(width.group(1)) * 4 / 3) if width else 600
-    svg = re.sub(r'(<svg[^>]*?) width="[\d.]+pt"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", svg, count=1)
-    return svg.replace("<svg", f'<svg role="img" style="--natural:{natural}px"', 1).strip()
+        value = value.replace(colour, themed)
+    return value.replace("url(#", f"url(#{name}-")
 
 
 def _with_settings(draw: Callable[Parameters, Figure], settings: Any) -> Callable[Parameters, Figure]:

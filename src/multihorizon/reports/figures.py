@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from multihorizon.reports.baselines import DopamineCurves
-from multihorizon.reports.comparison import THRESHOLDS, Aggregates, Comparison, Measure
+from multihorizon.reports.comparison import THRESHOLDS, Aggregates, Comparison, Measure, describe_ties
 from multihorizon.reports.data import (
     DiscountCurve,
     DiscountGroup,
@@ -32,6 +28,7 @@ from multihorizon.reports.figure_style import (
     shorten_names,
     styled_plain,
 )
+from multihorizon.reports.plotting import Axes, Figure, Line2D, MaxNLocator, NullFormatter
 from multihorizon.reports.scores import Statistic
 from multihorizon.reports.statistics import IntervalEstimate
 
@@ -100,7 +97,7 @@ def draw_aggregates(found: Aggregates, styles: LineStyles) -> Figure:
             panel.margins(x=0.12)
             panel.xaxis.set_major_locator(MaxNLocator(4))
         axes[row * len(Measure)].set_ylabel(statistic.value, fontsize=9)
-    _write_warning(figure, found)
+    _write_warning(figure, found.warning)
     return figure
 
 
@@ -126,7 +123,7 @@ def draw_profiles(found: Aggregates, styles: LineStyles) -> Figure:
     panels[0].set_ylabel("share of runs above τ")
     ncols = min(legend_columns, len(lines))
     figure.legend(list(lines.values()), list(lines), loc="outside upper center", ncols=ncols)
-    _write_warning(figure, found)
+    _write_warning(figure, found.warning)
     return figure
 
 
@@ -149,6 +146,7 @@ def draw_probabilities(comparisons: list[Comparison]) -> Figure:
     # A little wider than [0, 1], so that dots at the ends are not cut off.
     axes.set(xlim=(-0.02, 1.02), ylim=(len(titles) - 0.5, -0.5), xlabel="probability that the first beats the second")
     figure.legend(fontsize=9, loc="outside upper center", ncols=len(statistics))
+    _write_warning(figure, describe_ties(comparisons))
     return figure
 
 
@@ -181,15 +179,17 @@ def draw_discounts(groups: list[DiscountGroup], styles: LineStyles) -> Figure:
 
 def find_telling_time(acting: DiscountCurve, wanted: DiscountCurve | None) -> float:
     """Returns the time at which two discounts differ most, or 100 if they are equal or there is only one."""
-    gaps = {t: abs(_interpolate(acting, t) - _interpolate(wanted, t)) if wanted else 0.0 for t in acting.times}
-    furthest = max(gaps, key=lambda t: gaps[t])
-    return furthest if gaps[furthest] > SMALL_GAP else 100.0
+    if wanted is None:
+        return 100.0
+    gaps = np.abs(np.array(acting.values) - np.interp(acting.times, wanted.times, wanted.values))
+    furthest = int(gaps.argmax())
+    return acting.times[furthest] if gaps[furthest] > SMALL_GAP else 100.0
 
 
-def _write_warning(figure: Figure, found: Aggregates) -> None:
+def _write_warning(figure: Figure, warning: str) -> None:
     """Writes below a figure what readers must know about its intervals, if anything."""
-    if found.warning:
-        figure.supxlabel(textwrap.fill(found.warning, int(figure.get_figwidth() * CAPTION_CHARACTERS)), fontsize=9)
+    if warning:
+        figure.supxlabel(textwrap.fill(warning, int(figure.get_figwidth() * CAPTION_CHARACTERS)), fontsize=9)
 
 
 def _list_environments(runs: Sequence[RunHistory]) -> list[str]:

@@ -1,16 +1,15 @@
 """Draws the improvement of challengers over their baselines, with a bar for each environment."""
 
+import math
 import textwrap
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator
-
 from multihorizon.reports.comparison import Comparison, ScoreChange
 from multihorizon.reports.figure_style import BLACK, BLUE, RED, canvas, shorten_names, styled_plain
+from multihorizon.reports.plotting import Axes, Figure, FixedLocator
 
 LINEAR_PERCENT = 10  # beyond this improvement the axis is logarithmic
+MOST_PERCENT = 1e9  # a larger change has no bar
 MAX_NUMBERED_BARS = 20  # with more bars there is no room for numbers
 TITLE_CHARACTERS_PER_INCH, TICK_CHARACTERS_PER_INCH = 10, 14
 TICK_GAP = 2  # characters between tick labels
@@ -70,8 +69,8 @@ def _name_environments(comparison: Comparison) -> list[tuple[str, ScoreChange]]:
 
 def _draw_bars(axes: Axes, named: list[tuple[str, ScoreChange]], width: float) -> None:
     """Draws one bar for each name, in order of height. `width` is the width of the panel in inches."""
-    known = sorted((one for one in named if one[1].percent is not None), key=lambda one: _bar_height(one[1]))
-    unknown = [one for one in named if one[1].percent is None]  # from a baseline of 0
+    known = sorted((one for one in named if _has_bar(one[1])), key=lambda one: _bar_height(one[1]))
+    unknown = [one for one in named if not _has_bar(one[1])]
     heights = [_bar_height(change) for _, change in known]
     axes.bar(range(len(known)), heights, color=[BLUE if height >= 0 else RED for height in heights], width=0.72)
     axes.axhline(0, color=BLACK, linewidth=1)
@@ -111,12 +110,17 @@ def _annotate_bars(axes: Axes, heights: list[float], unknown: list[ScoreChange])
         shift, side = ((0, 3), "bottom") if height >= 0 else ((0, -3), "top")
         axes.annotate(said, (x, height), xytext=shift, va=side, **place)
     for x, change in enumerate(unknown, start=len(heights)):
-        said = f"from 0 to {change.challenger:,.3g}".replace("-", "−")
+        said = f"from {change.baseline:,.3g} to {change.challenger:,.3g}".replace("-", "−")
         axes.annotate(said, (x, 0), xytext=(0, 4), rotation=90, va="bottom", **place)
 
 
+def _has_bar(change: ScoreChange) -> bool:
+    """Returns whether there is a percentage that can be drawn. There is none if the baseline is 0 or almost 0."""
+    return change.percent is not None and math.isfinite(change.percent) and abs(change.percent) <= MOST_PERCENT
+
+
 def _bar_height(change: ScoreChange) -> float:
-    return change.percent or 0.0
+    return (change.percent or 0.0) if _has_bar(change) else 0.0
 
 
 def _measure_ticks(labels: list[str]) -> float:

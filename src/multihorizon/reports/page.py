@@ -8,7 +8,7 @@ from pathlib import Path
 
 from multihorizon import __version__
 from multihorizon.files import atomically, writable_folder
-from multihorizon.reports.escaping import escape_csv, escape_markup
+from multihorizon.reports.escaping import escape_csv, escape_html, escape_markdown
 from multihorizon.reports.figure_style import LineStyle, LineStyles, render_svg, save
 from multihorizon.reports.sections import PageFigure, ReportContents, Section
 from multihorizon.reports.tables import EMPTY, Cell, Table
@@ -41,18 +41,18 @@ def write_report(report: ReportContents, folder: Path) -> list[Path]:
 
 def render_html(report: ReportContents, file_names: Sequence[str]) -> str:
     """Renders a report as one HTML page, with links to the other files."""
-    contents = "".join(f'<li><a href="#{s.name}">{escape_markup(s.title)}</a></li>' for s in report.sections)
-    notes = "".join(f"<li>{escape_markup(note)}</li>" for note in report.notes)
-    links = ", ".join(f'<a href="{escape_markup(name)}">{escape_markup(name)}</a>' for name in file_names)
+    contents = "".join(f'<li><a href="#{s.name}">{escape_html(s.title)}</a></li>' for s in report.sections)
+    notes = "".join(f"<li>{escape_html(note)}</li>" for note in report.notes)
+    links = ", ".join(f'<a href="{escape_html(name)}">{escape_html(name)}</a>' for name in file_names)
     return "\n".join(
         [
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape_markup(report.title)}</title>{ICON}",
+            f"<title>{escape_html(report.title)}</title>{ICON}",
             f"<style>{_read_asset('page.css')}</style></head><body>",
-            f"<header><h1>{escape_markup(report.title)}</h1>",
-            f"<p>{escape_markup(report.about)}</p>" if report.about else "",
+            f"<header><h1>{escape_html(report.title)}</h1>",
+            f"<p>{escape_html(report.about)}</p>" if report.about else "",
             f'<nav aria-label="Contents"><ul>{contents}</ul></nav>',
             f'<aside class="notes"><ul>{notes}</ul></aside>' if notes else "",
             "</header><main>",
@@ -66,11 +66,11 @@ def render_html(report: ReportContents, file_names: Sequence[str]) -> str:
 
 def render_markdown(report: ReportContents) -> str:
     """Renders a report as Markdown, with links to its figures."""
-    notes = "\n".join(f"- {escape_markup(note)}" for note in report.notes)
-    parts = [f"# {escape_markup(report.title)}", escape_markup(report.about), notes]
+    notes = "\n".join(f"- {escape_markdown(note)}" for note in report.notes)
+    parts = [f"# {escape_markdown(report.title)}", escape_markdown(report.about), notes]
     for section in report.sections:
-        parts += [f"## {escape_markup(section.title)}", escape_markup(section.about)]
-        parts += [f"![{escape_markup(one.alt)}]({one.name}.png)" for one in section.figures]
+        parts += [f"## {escape_markdown(section.title)}", escape_markdown(section.about)]
+        parts += [f"![{escape_markdown(one.alt, alternative=True)}]({one.name}.png)" for one in section.figures]
         parts += [render_markdown_table(table).strip() for table in section.tables]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -93,17 +93,17 @@ def render_markdown_table(table: Table) -> str:
     def render_row(cells: Sequence[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
-    rows = [render_row([f"**{_text(cell)}**" if cell.bold else _text(cell) for cell in row]) for row in table.rows]
+    rows = [render_row([_render_markdown_cell(cell) for cell in row]) for row in table.rows]
     ruler = "|".join(["", "---", *("---:" for _ in table.columns[1:]), ""])
-    head = render_row([escape_markup(column) for column in table.full_columns])
+    head = render_row([escape_markdown(column) for column in table.full_columns])
     return "\n".join([head, ruler, *rows]) + "\n"
 
 
 def render_html_table(table: Table) -> str:
     """Renders a table as HTML, with buttons that sort it."""
-    over = "".join(f'<th colspan="{span}" scope="colgroup">{escape_markup(name)}</th>' for name, span in table.groups)
+    over = "".join(f'<th colspan="{span}" scope="colgroup">{escape_html(name)}</th>' for name, span in table.groups)
     head = "".join(
-        f'<th scope="col" aria-sort="none"><button type="button">{escape_markup(column)}</button></th>'
+        f'<th scope="col" aria-sort="none"><button type="button">{escape_html(column)}</button></th>'
         for column in table.columns
     )
     groups = f'<tr class="groups"><td></td>{over}</tr>' if over else ""
@@ -118,8 +118,8 @@ def render_html_table(table: Table) -> str:
 def _render_section(section: Section, styles: LineStyles) -> str:
     return "\n".join(
         [
-            f'<section id="{section.name}"><h2>{escape_markup(section.title)}</h2>',
-            f"<p>{escape_markup(section.about)}</p>",
+            f'<section id="{section.name}"><h2>{escape_html(section.title)}</h2>',
+            f"<p>{escape_html(section.about)}</p>",
             _render_legend(styles, section) if section.has_legend else "",
             *(_render_figures(figure) for figure in section.figures),
             *(render_html_table(table) for table in section.tables),
@@ -135,14 +135,14 @@ def _render_figures(drawn: PageFigure) -> str:
 
 
 def _render_figure(drawn: PageFigure) -> str:
-    svg = render_svg(drawn.figure, drawn.name).replace("<svg", f'<svg aria-label="{escape_markup(drawn.alt)}"', 1)
+    svg = render_svg(drawn.figure, drawn.name).replace("<svg", f'<svg aria-label="{escape_html(drawn.alt)}"', 1)
     return f'<figure id="figure-{drawn.name}">{svg}</figure>'
 
 
 def _render_legend(styles: LineStyles, section: Section) -> str:
     drawn = {str(line.get_label()) for one in section.figures for axes in one.figure.axes for line in axes.lines}
     shown = {agent: style for agent, style in styles.items() if agent in drawn}
-    items = "".join(f"<li>{_render_swatch(style)}{escape_markup(agent)}</li>" for agent, style in shown.items())
+    items = "".join(f"<li>{_render_swatch(style)}{escape_html(agent)}</li>" for agent, style in shown.items())
     return f'<ul class="legend">{items}</ul>'
 
 
@@ -163,15 +163,16 @@ def _render_csv_cell(cell: Cell) -> str:
     return escape_csv(cell.text if cell.value is None else cell.value)
 
 
+def _render_markdown_cell(cell: Cell) -> str:
+    text = escape_markdown(cell.text)
+    return f"**{text}**" if cell.bold else text
+
+
 def _render_html_cell(cell: Cell, is_label: bool) -> str:
-    key = "" if cell.value is None else f' data-value="{escape_markup(str(cell.value))}"'
+    key = "" if cell.value is None else f' data-value="{escape_html(str(cell.value))}"'
     if is_label:
-        return f'<th scope="row"{key}><span>{_text(cell)}</span></th>'
-    return f"<td{key}>{f'<b>{_text(cell)}</b>' if cell.bold else _text(cell)}</td>"
-
-
-def _text(cell: Cell) -> str:
-    return escape_markup(cell.text)
+        return f'<th scope="row"{key}><span>{escape_html(cell.text)}</span></th>'
+    return f"<td{key}>{f'<b>{escape_html(cell.text)}</b>' if cell.bold else escape_html(cell.text)}</td>"
 
 
 def _read_asset(name: str) -> str:

@@ -1,8 +1,10 @@
 """Checks that runs may be compared: their protocols must be the same, while agents and networks may differ."""
 
+import math
 from typing import Any
 
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, is_number, shown
+from multihorizon.reports.names import cut
 
 # Maps each folder to its environment and the content of config.json, which is empty if the run has not started.
 Configured = dict[str, tuple[str, dict[str, Any]]]
@@ -37,6 +39,43 @@ GAMMAS, WEIGHTS = "horizons.gammas", "horizons.weights"
 # Families whose games share aggregates and figures, and so must share a protocol too.
 FAMILIES = ("atari", "minatar")
 MAY_DIFFER_BY_GAME = ("environments",)
+
+MOST_LEVELS = 10  # of nested settings
+LONGEST_SETTING = 60  # characters of a setting and its value in a label or a message
+LONGEST_TEXT = 1_000  # characters of a value
+
+
+def check_settings(configuration: dict[str, Any]) -> None:
+    """Checks that settings can be compared and shown: those of the agent are numbers, short texts, or lists of them.
+
+    Raises:
+        ValueError: If they are not.
+    """
+    _check_levels(configuration, MOST_LEVELS)
+    for name, value in _flatten(configuration["agent"]).items():
+        values = value if isinstance(value, list) else [value]
+        if name in (GAMMAS, WEIGHTS):
+            if not isinstance(value, list) or not all(map(_is_finite, values)):
+                raise ValueError(f"agent.{name} must be a list of numbers, got {shown(value)}")
+        elif not all(_is_finite(one) or one is None or isinstance(one, bool) or _is_short(one) for one in values):
+            allowed = f"a number, a text of at most {LONGEST_TEXT:,} characters, or a list of them"
+            raise ValueError(f"agent.{cut(name, LONGEST_SETTING)} must be {allowed}, got {shown(value)}")
+
+
+def _check_levels(value: Any, levels: int) -> None:
+    if not levels:
+        raise ValueError(f"settings must be nested at most {MOST_LEVELS} levels deep")
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _check_levels(part, levels - 1)
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and math.isfinite(value)
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT
 
 
 def check_protocols(configured: Configured) -> None:
@@ -139,15 +178,17 @@ def _flatten(content: dict[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def _format_setting(name: str, value: Any) -> str:
-    if isinstance(value, list):  # the γ's, or their weights
-        listed = ", ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in value)
+    if isinstance(value, list) and value and all(map(_is_finite, value)):  # the γ's, or their weights
+        listed = ", ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in value[:4])
         if name == GAMMAS:
             return f"γ = {listed}" if len(value) < 4 else f"{len(value)} heads with γ ≤ {max(value):.5g}"
         short = name.rpartition(".")[2]
-        return f"{short} {listed}" if len(value) < 4 else f"{len(value)} {short} to {max(value):.5g}"
+        return cut(
+            f"{short} {listed}" if len(value) < 4 else f"{len(value)} {short} to {max(value):.5g}", LONGEST_SETTING
+        )
     if isinstance(value, str) and value.isupper():  # a choice, such as SOPHISTICATED
         value = value.lower()
-    return f"{name}={_format_value(value)}"
+    return cut(f"{name}={_format_value(value)}", LONGEST_SETTING)
 
 
 def _format_value(value: Any) -> str:
@@ -155,4 +196,4 @@ def _format_value(value: Any) -> str:
         return "not set"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else cut(str(value), LONGEST_SETTING)

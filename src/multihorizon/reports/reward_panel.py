@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, UInt8
-from matplotlib import rc_context
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from multihorizon.discounting import RewardTimeline, decode_rewards
 from multihorizon.reports.figure_style import BLUE, ORANGE, SETTINGS
+from multihorizon.reports.plotting import Figure, FigureCanvasAgg, rc_context
 
 LEAST_HEADS = 3  # with different discount factors
 MOST_TICKS = 7

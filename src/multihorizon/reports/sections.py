@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from multihorizon.reports import figures, improvement_figures, tables
 from multihorizon.reports.baselines import BASE_AGENTS, FULL_LENGTH_FRAMES, Baseline, DopamineCurves, Source
-from multihorizon.reports.comparison import Aggregates, Comparison, aggregate, compare
+from multihorizon.reports.comparison import Aggregates, Comparison, aggregate, compare, describe_ties
 from multihorizon.reports.data import DiscountGroup, RunCollection
 from multihorizon.reports.figure_style import LineStyles, choose_line_styles
+from multihorizon.reports.names import make_file_part, number_repeats
+from multihorizon.reports.plotting import Figure
 from multihorizon.reports.scores import (
     DESCRIPTIONS,
     SHORT_NAMES,
@@ -147,7 +148,7 @@ def _build(
         _describe_scores(scores, full_length),
     ]
     csv_tables = [tables.list_seed_scores(scores), tables.list_changes(compared), tables.list_aggregates(aggregates)]
-    notes = [*scores.notes, *([aggregates.warning] if aggregates.warning else [])]
+    notes = [*scores.notes, *dict.fromkeys(filter(None, (aggregates.warning, describe_ties(compared))))]
     return ReportContents(title, about, notes, sections, csv_tables, styles, scores, compared, aggregates)
 
 
@@ -196,13 +197,14 @@ def _describe_improvement(comparisons: list[Comparison]) -> list[Section]:
         )
         drawn = [PageFigure("improvement", draw(comparisons), f"Improvement. {said}")]
     else:
+        names = [f"improvement-{make_file_part(c.challenger)}-over-{make_file_part(c.baseline)}" for c in comparisons]
         drawn = [
             PageFigure(
-                f"improvement-{_make_file_name(one.challenger)}-over-{_make_file_name(one.baseline)}",
+                name,
                 improvement_figures.draw_improvement(one),
                 f"Improvement of {one.title}: better in {one.tally}",
             )
-            for one in comparisons
+            for name, one in zip(number_repeats(names, "{}-{}"), comparisons, strict=True)
         ]
     return [Section("improvement", "Improvement in each environment", about, drawn)]
 
@@ -254,14 +256,19 @@ def _describe_aggregates(found: Aggregates, styles: LineStyles) -> list[Section]
 def _describe_probabilities(comparisons: list[Comparison]) -> list[Section]:
     if not comparisons:
         return []
+    ties = describe_ties(comparisons)
+    warning = f" {ties}" if ties else ""
     about = (
         "The probability that a run of the first agent beats a run of the second in a random environment; a tie "
-        f"counts half.{_describe_intervals([one.win_probability for one in comparisons])}"
+        f"counts half.{_describe_intervals([one.win_probability for one in comparisons])}{warning}"
     )
     if any(one.win_probability.low is None for one in comparisons):
-        about += " There is no interval where an environment has a single seed, or where all seeds of one agent win."
+        about += (
+            " There is no interval where an environment has a single seed, or where all resamples give the same "
+            "result, as when all seeds of one agent win."
+        )
     figure = figures.draw_probabilities(comparisons)
-    drawn = [PageFigure("probability-of-improvement", figure, "Probability of improvement")]
+    drawn = [PageFigure("probability-of-improvement", figure, f"Probability of improvement.{warning}")]
     table = tables.tabulate_probabilities(comparisons)
     return [Section("probability", "Probability of improvement", about, drawn, [table])]
 
@@ -280,7 +287,3 @@ def _describe_discounts(groups: list[DiscountGroup], styles: LineStyles) -> list
 def _describe_intervals(estimates: list[IntervalEstimate]) -> str:
     """Returns how the intervals are computed, if there are any."""
     return f" {BOOTSTRAP}" if any(estimate.low is not None for estimate in estimates) else ""
-
-
-def _make_file_name(label: str) -> str:
-    return "".join(c if c.isalnum() or c in "-." else "-" for c in label).strip("-").lower()

@@ -135,6 +135,29 @@ def describe_coverage(seeds: Sequence[int]) -> str:
     )
 
 
+def varies(strata: Strata) -> bool:
+    """Returns whether the seeds of at least one environment have different scores."""
+    return any(np.any(scores != scores[..., :1]) for scores in strata)
+
+
+def describe_ties(agents: Sequence[str]) -> str:
+    """Returns a warning for readers about agents whose seeds all have the same score, and nothing if there are none.
+
+    Resamples of such an agent are all equal, so the interval treats its scores as exact. That is wrong if the scores
+    tie at a limit that not every run reaches. In simulations, nearly all intervals of the probability of improvement
+    that miss the true value are of this kind (benchmarks/interval_coverage.py).
+
+    Args:
+        agents: The labels of the agents. Each scores the same with all seeds of an environment, in all environments.
+    """
+    if not agents:
+        return ""
+    return (
+        f"All seeds of {' and of '.join(agents)} have the same score in each environment. An interval treats such "
+        "scores as exact, so it may contain the true value in far fewer than 95% of cases."
+    )
+
+
 def can_resample(*samples: Strata) -> bool:
     """Returns whether every environment has more than one seed."""
     return all(len(scores) > 1 for strata in samples for scores in strata)

@@ -1,5 +1,6 @@
 """The tables of a report, as plain data. `page.py` writes them as CSV, Markdown and HTML."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from multihorizon.reports.figure_style import shorten_names
 from multihorizon.reports.scores import SHORT_NAMES, Scores, Statistic, has_human_score
 from multihorizon.reports.statistics import IntervalEstimate
 
+LARGEST_WRITTEN_OUT = 1e15  # larger numbers have three digits and an exponent
 SHOWN_TIMES = (1, 10, 100, 1000)  # in the table of discounts
 
 
@@ -68,8 +70,10 @@ class Table:
 
 def format_number(value: float | None, bold: bool = False, places: int | None = None) -> Cell:
     """Makes a cell from a number. By default it has two decimals below 100, one below 10,000 and none above."""
-    if value is None:
+    if value is None or not math.isfinite(value):
         return EMPTY
+    if abs(value) >= LARGEST_WRITTEN_OUT:
+        return Cell(f"{value:.3g}".replace("-", "−"), value, bold)
     if places is None:
         places = 0 if abs(value) >= 10_000 else 1 if abs(value) >= 100 else 2
     return Cell(f"{value:,.{places}f}".replace("-", "−"), value, bold)
@@ -199,7 +203,7 @@ def list_changes(comparisons: list[Comparison]) -> Table:
             Cell(comparison.statistic.value),
             Cell("", change.challenger),
             Cell("", change.baseline),
-            EMPTY if change.percent is None else Cell("", change.percent),
+            EMPTY if change.percent is None or not math.isfinite(change.percent) else Cell("", change.percent),
         ]
         for comparison in comparisons
         for change in comparison.changes
@@ -253,10 +257,11 @@ def _format_count(count: int) -> Cell:
 
 
 def _format_estimate(estimate: IntervalEstimate, best: float | None = None) -> Cell:
-    text = f"{estimate.value:.2f}"
+    text = format_number(estimate.value, places=2).text
     if estimate.low is not None and estimate.high is not None:
-        text += f" ({estimate.low:.2f} to {estimate.high:.2f})"
-    return Cell(text.replace("-", "−"), estimate.value, estimate.value == best)
+        low, high = (format_number(end, places=2).text for end in (estimate.low, estimate.high))
+        text += f" ({low} to {high})"
+    return Cell(text, estimate.value, estimate.value == best)
 
 
 def _format_discount(discount: DiscountCurve, t: float) -> Cell:

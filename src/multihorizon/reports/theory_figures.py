@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from multihorizon.discounting import Discount, Form, Horizons, discount, hazard, paper_grid
 from multihorizon.envs.pathworld import Pathworld
@@ -24,13 +22,14 @@ from multihorizon.reports.figure_style import (
     canvas,
     styled,
 )
+from multihorizon.reports.plotting import Axes, Figure
 
 # These agents have the same colour in the figures of all tables.
 COLOURS = {"hyperbolic": BLUE, "gamma=0.975": ORANGE, "gamma=0.95": GREEN, "gamma=0.9": RED, "gamma=0.99": PURPLE}
 ON_GREY = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)  # the first ones stand out from a wide grey line
 TITLES = {
     "matching_prior": "The agent's prior matches the world's:\nit values every path nearly right",
-    "wrong_k": "Agents whose k differs from the world's 0.05",
+    "wrong_k": "Agents with different k; the world's k is 0.05",
     "uniform_hazard": "The world's hazard is uniform, with the same mean",
     "gamma_max": "The effect of the largest learned γ",
 }

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Int, UInt8
-from matplotlib import colormaps, rc_context
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from multihorizon.errors import InputError
 from multihorizon.files import atomically
-from multihorizon.reports.figure_style import BLACK, GREY, RED, SETTINGS
+from multihorizon.reports.escaping import replace_controls
+from multihorizon.reports.figure_style import BLACK, GREY, RED, SETTINGS, any_name
+from multihorizon.reports.names import LONGEST_LABEL, cut
+from multihorizon.reports.plotting import Figure, FigureCanvasAgg, MaxNLocator, colormaps, rc_context
 from multihorizon.reports.reward_panel import make_panel
 
 if TYPE_CHECKING:
@@ -89,21 +88,22 @@ def draw_q_values(episode: "EpisodeRecord", title: str) -> tuple[Figure, Int[np.
         for shade, head, style in zip(shades, order, cycle(("-", (0, (4, 1.2)))), strict=False):
             above.plot(steps, taken[:, head], color=shade, lw=1.3, ls=style, label=f"γ = {episode.gammas[head]:.4g}")
         above.set_ylabel("Q of the action taken")
-        above.set_title(textwrap.fill(title, TITLE_CHARACTERS), loc="left")
+        above.set_title(textwrap.fill(cut(replace_controls(title), LONGEST_LABEL), TITLE_CHARACTERS), loc="left")
         above.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, labelspacing=0.3)
         below.plot(steps, np.cumsum(episode.rewards), color=GREY)
         below.set_ylabel("earned")
         below.set_xlabel("agent step")
         below.set_xlim(0, max(1, len(steps) - 1))
         below.xaxis.set_major_locator(MaxNLocator(integer=True))
-        FigureCanvasAgg(figure).draw()
+        _render_pixels(figure)
         columns = above.transData.transform(np.stack([steps, np.zeros(len(steps))], axis=1))[:, 0]
     return figure, np.clip(np.round(columns), 0, CURVES - 2).astype(int)
 
 
 def _render_pixels(figure: Figure) -> UInt8[np.ndarray, "H W 3"]:
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    with any_name():
+        canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 

@@ -10,6 +10,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,10 +22,18 @@ from jaxtyping import Array
 
 from multihorizon.agents.replay import ReplayShape
 from multihorizon.errors import InputError
-from multihorizon.files import file_checksum
+from multihorizon.files import WriteError, file_checksum, open_inside, remove, replace, write_error
 from multihorizon.runs.configuration import difference
-from multihorizon.runs.folder import CONFIGURATION, DAMAGED
-from multihorizon.runs.weights import UNREADABLE, open_stored, read_bytes, read_header
+from multihorizon.runs.folder import CONFIGURATION, DAMAGED, checkpoint_paths
+from multihorizon.runs.weights import (
+    MOST_HEADER_BYTES,
+    UNREADABLE,
+    array_bytes,
+    open_stored,
+    open_zip,
+    read_bytes,
+    read_header,
+)
 
 PIECE_BYTES = 128 * 2**20
 KEPT = 2
@@ -53,7 +62,7 @@ class Checkpoints:
 
     def paths(self) -> list[Path]:
         """Returns the files of all checkpoints, newest first."""
-        return sorted(self.folder.glob("iteration-*.npz"), reverse=True)
+        return checkpoint_paths(self.folder)
 
     def save(self, state: Any, iterations: int) -> None:
         """Writes a checkpoint and removes all but the latest two.
@@ -66,19 +75,20 @@ class Checkpoints:
             InputError: The file cannot be written, for example because the disk is full.
         """
         unfinished = self.folder / f".iteration-{iterations:06d}"
-        unfinished.unlink(missing_ok=True)
         try:
-            checksum = self._write(unfinished, state, iterations)
-            os.replace(unfinished, self.folder / f"iteration-{iterations:06d}-{checksum:08x}.npz")
-        except OSError as problem:
-            raise InputError(
-                f"the checkpoint after iteration {iterations} could not be written ({problem.strerror}), so training "
-                f"stopped; free some space and resume the run in {self.folder.parent}"
-            ) from problem
+            remove(unfinished)
+            try:
+                checksum = self._write(unfinished, state, iterations)
+            except OSError as problem:
+                raise write_error(unfinished, problem) from problem
+            replace(unfinished, self.folder / f"iteration-{iterations:06d}-{checksum:08x}.npz")
+        except WriteError as problem:
+            raise InputError(f"training stopped: {problem} and resume the run in {self.folder.parent}") from problem
         finally:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
         for old in self.paths()[KEPT:]:
-            old.unlink()
+            remove(old)
 
     def restore(self, init: Callable[[], Any], warn: Callable[[str], None]) -> tuple[Any, int]:
         """Reads the newest intact checkpoint. Damaged ones are reported and renamed.
@@ -95,15 +105,22 @@ class Checkpoints:
                 damaged.
         """
         for leftover in self.folder.glob(".iteration-*"):
-            leftover.unlink()
-        damaged = []
-        for path in self.paths():
+            remove(leftover)
+        good, damaged = self.paths(), []
+        for path in sorted(set(self.folder.glob("iteration-*.npz")) - set(good)):
+            try:
+                open_inside(path).close()
+                why: object = "its name has no iteration"
+            except (ValueError, OSError) as problem:
+                why = problem
+            warn(f"{path} is damaged ({why})")
+            damaged.append(path)
+        form = jax.eval_shape(init) if good else None
+        for path in good:
             try:
                 _, number, checksum = path.stem.split("-")
                 iterations = int(number)
-                if not path.is_file():  # reading a pipe or a device might never end
-                    raise ValueError("it is not a file")
-                if file_checksum(path) != checksum:
+                if file_checksum(path, self._most_bytes(form)) != checksum:
                     raise ValueError("checksum mismatch")
             except PermissionError as problem:
                 raise InputError(f"{path} cannot be read ({problem.strerror})") from problem
@@ -112,10 +129,10 @@ class Checkpoints:
                 damaged.append(path)
                 continue
             try:
-                state = self._read(path, init, iterations)
+                state = self._read(path, init, form, iterations)
             except OtherRunError as problem:
                 raise InputError(f"{path} does not belong to this run: {problem}") from None
-            except UNREADABLE as problem:
+            except (*UNREADABLE, OSError) as problem:
                 raise InputError(
                     f"{path} has the right checksum, but this version of multihorizon cannot read it "
                     f"({' '.join(str(problem).split())[:200]}); resume the run with the version that wrote it, or "
@@ -124,7 +141,7 @@ class Checkpoints:
             if damaged:
                 warn(f"using the previous checkpoint, {path.name}")
             for bad in damaged:  # otherwise they would seem newer than the next checkpoints
-                bad.rename(bad.with_name(f"{DAMAGED}{bad.name}"))
+                replace(bad, bad.with_name(f"{DAMAGED}{bad.name}"))
             return state, iterations
         if damaged:
             raise InputError(
@@ -158,7 +175,8 @@ class Checkpoints:
         """Raises `OtherRunError` for a checkpoint of another iteration, or of a run with different settings."""
         if file.getinfo(ABOUT).file_size > MOST_ABOUT_BYTES:
             raise ValueError(f"{ABOUT} is too long")
-        about = json.loads(file.read(ABOUT))
+        with open_stored(file, ABOUT) as stream:
+            about = json.loads(stream.read())
         if about["iterations"] != iterations:
             raise OtherRunError(f"it was written after iteration {about['iterations']}, but its name says {iterations}")
         if differs := difference(self.identity, about["configuration"]):
@@ -166,10 +184,17 @@ class Checkpoints:
                 f"in {CONFIGURATION} {differs} as in the checkpoint; undo the change, or train in another folder"
             )
 
-    def _read(self, path: Path, init: Callable[[], Any], iterations: int) -> Any:
-        form = jax.eval_shape(init)
+    def _most_bytes(self, form: Any) -> int:
+        """Returns the size of the largest checkpoint of this run: even the directory of a zip file can take memory."""
+        leaves = jax.tree.leaves(form)
+        return MOST_ABOUT_BYTES + sum(array_bytes(_data(leaf)) + MOST_HEADER_BYTES for leaf in leaves)
+
+    def _read(self, path: Path, init: Callable[[], Any], form: Any, iterations: int) -> Any:
         kept = dict(self._parts(form, with_replay=True))
-        with zipfile.ZipFile(path) as file:
+        with (
+            open_inside(path, self._most_bytes(form)) as opened,
+            open_zip(opened, len(jax.tree.leaves(form))) as file,
+        ):
             self._check_owner(file, iterations)
             held = {name for name in file.namelist() if not name.startswith((ABOUT, *OF_ONE_ITERATION))}
             has_replay = any(name.startswith(".replay") for name in held)
@@ -180,11 +205,8 @@ class Checkpoints:
             found = {}
             for name, leaf in kept.items():
                 with open_stored(file, name) as stream:
-                    if _is_key(leaf):
-                        data = jax.eval_shape(jax.random.key_data, leaf)
-                        found[name] = jax.random.wrap_key_data(_read_array(stream, data, by_row=False))
-                    else:
-                        found[name] = _read_array(stream, leaf, name in BY_ROW)
+                    array = _read_array(stream, _data(leaf), name in BY_ROW)
+                    found[name] = jax.random.wrap_key_data(array) if _is_key(leaf) else array
         replay = form.replay if has_replay else init().replay
 
         def restored(key: Any, leaf: Any) -> Any:
@@ -215,6 +237,11 @@ BY_ROW = {f".replay.{name}" for name in ARRAYS}
 
 def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _data(leaf: Any) -> Any:
+    """Returns the shape and type that a leaf of the state is stored with."""
+    return jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
 
 
 def _pieces(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[int, int, int]]:

@@ -1,6 +1,7 @@
 """The configuration of a run: every setting that determines it, and its conversion to JSON and back."""
 
 import math
+import os
 import platform
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
@@ -20,20 +21,20 @@ from multihorizon.agents.losses import Categorical, Huber
 from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork
 from multihorizon.agents.optimisers import Adam, RmsProp
 from multihorizon.discounting import Horizons
-from multihorizon.errors import InputError, at_least, short_text
+from multihorizon.errors import (
+    InputError,
+    at_least,
+    between,
+    short_text,
+    shown,
+    store,
+    true_or_false,
+)
 from multihorizon.files import read_json
-from multihorizon.runs.folder import CONFIGURATION
+from multihorizon.runs.folder import CONFIGURATION, fixed_settings
 from multihorizon.training.schedule import Schedule
 
-# Fields of the configuration or its schedule that may change when a run is resumed.
-MAY_CHANGE = (
-    "iterations",
-    "evaluation_steps",
-    "evaluation_environments",
-    "checkpoint_minutes",
-    "checkpoint_replay",
-    "weights_every",
-)
+LARGEST_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,30 @@ class Configuration:
     weights_every: int = 10
 
     def __post_init__(self) -> None:
-        short_text("the name of an environment", self.environment)
-        at_least("seed", self.seed, 0, 2**31 - 1)
-        at_least("weights_every", self.weights_every, 1)
-        at_least("seeds", self.seeds, 1)
-        at_least("the last seed", self.seed + self.seeds - 1, 0, 2**31 - 1)
-        if not 0 <= self.checkpoint_minutes < math.inf:
-            raise InputError(f"checkpoint_minutes must be 0 or more, and finite, got {self.checkpoint_minutes:g}")
+        for name in ("agent", "schedule", "torso"):
+            _check_kind(name, getattr(self, name), get_type_hints(Configuration)[name])
+        minutes = between("checkpoint_minutes", self.checkpoint_minutes, 0, math.inf)
+        if minutes == math.inf:
+            raise InputError("checkpoint_minutes must be finite, got inf")
+        store(
+            self,
+            environment=short_text("the name of an environment", self.environment),
+            seed=at_least("seed", self.seed, 0, LARGEST_SEED),
+            seeds=at_least("seeds", self.seeds, 1),
+            environments=at_least("num_envs", self.environments, 1),
+            evaluation_environments=at_least("num_evaluation_envs", self.evaluation_environments, 1),
+            checkpoint_minutes=minutes,
+            checkpoint_replay=true_or_false("checkpoint_replay", self.checkpoint_replay),
+            weights_every=at_least("weights_every", self.weights_every, 1),
+        )
+        at_least("the last seed", self.seed + self.seeds - 1, 0, LARGEST_SEED)
+
+
+def _check_kind(name: str, value: Any, hint: Any) -> None:
+    """Raises an error unless a value has exactly a declared type. A subclass would be stored by an unknown name."""
+    kinds = get_args(hint) or (hint,)
+    if type(value) not in kinds:
+        raise InputError(f"{name} must be {' or '.join(kind.__name__ for kind in kinds)}, got {shown(value)}")
 
 
 def plain(value: Any) -> Any:
@@ -100,9 +118,16 @@ def difference(held: Any, asked: Any, name: str = "") -> str | None:
             return f"{name} has {len(held)} values, not {len(asked)}"
         parts = [(str(place), *pair) for place, pair in enumerate(zip(held, asked, strict=True))]
     else:
-        return None if held == asked else f"{name} is {held}, not {asked}"
-    found = (difference(a, b, f"{name}.{key}" if name else key) for key, a, b in parts)
+        return None if held == asked else f"{name} is {_brief(held)}, not {_brief(asked)}"
+    found = (difference(a, b, f"{name}.{key}"[-80:] if name else key[-80:]) for key, a, b in parts)
     return next(filter(None, found), None)
+
+
+def _brief(value: Any) -> str:
+    """Formats a setting for a message: a float with all its digits, because two may differ only in the last ones."""
+    if isinstance(value, str):
+        return shown(value)[1:-1]
+    return repr(value) if isinstance(value, float) else shown(value)
 
 
 KINDS = {
@@ -175,7 +200,7 @@ def read_configuration(folder: Path) -> Configuration:
         InputError: The folder holds no run, or its configuration is damaged.
     """
     path = folder / CONFIGURATION
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"{folder} is not a run: it has no {CONFIGURATION}")
     content = read_json(path)
     content.pop("versions", None)
@@ -192,11 +217,7 @@ def read_configuration(folder: Path) -> Configuration:
 
 def identity(configuration: Configuration) -> dict[str, Any]:
     """Returns, as JSON, the settings that must stay the same when a run is resumed."""
-    stored = plain(configuration)
-    for name in MAY_CHANGE:
-        stored.pop(name, None)
-        stored["schedule"].pop(name, None)
-    return stored
+    return fixed_settings(plain(configuration))
 
 
 def versions() -> dict[str, str]:

@@ -13,7 +13,7 @@ from multihorizon.training.device_collector import DeviceCollector
 from multihorizon.training.evaluation import DeviceEvaluator
 from multihorizon.training.host_collector import HostCollector
 from multihorizon.training.host_evaluation import HostEvaluator
-from multihorizon.training.schedule import Schedule
+from multihorizon.training.schedule import Schedule, total_steps
 from multihorizon.training.trainer import Collector, Evaluator, Trainer
 from multihorizon.training.worlds import World, stored_world, world
 
@@ -82,10 +82,10 @@ def _check_counts(configuration: Configuration, chosen: World, evaluated_in: Wor
 
 def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
     """Returns what a configuration stores of a network: its settings, or the name of a user-defined one."""
-    if isinstance(network, ConvTorso | MlpTorso | OwnNetwork):
+    if type(network) in (ConvTorso, MlpTorso, OwnNetwork):  # a subclass cannot be restored
         return network
     as_torso(network)
-    return OwnNetwork(getattr(network, "__name__", type(network).__name__))
+    return OwnNetwork(str(getattr(network, "__name__", type(network).__name__)))
 
 
 def trainer_of(configuration: Configuration, env: Any = None, network: Any = None, eval_env: Any = None) -> Trainer:
@@ -106,6 +106,7 @@ def trainer_of(configuration: Configuration, env: Any = None, network: Any = Non
     chosen = stored_world(configuration.environment) if env is None else world(env)
     evaluated_in = chosen.for_evaluation() if eval_env is None else world(eval_env)
     _check_counts(configuration, chosen, evaluated_in)
+    total_steps(configuration.agent, configuration.schedule, configuration.environments)
     torso = configuration.torso if network is None else as_torso(network)
     collector = _collector(configuration, chosen, torso)
     learner = collector.core.learner

@@ -16,9 +16,10 @@ from multihorizon.agents.acting import require_unit_steps
 from multihorizon.discounting.hazard import Prior
 from multihorizon.envs.environment import timing_fields
 from multihorizon.envs.vector import VectorEnvironment
-from multihorizon.errors import InputError, at_least, between
+from multihorizon.errors import InputError, at_least, between, shown
 from multihorizon.runs.policy import Policy, check_policy
 from multihorizon.training.evaluation import MOST_STEPS, play_episodes
+from multihorizon.training.schedule import MOST_EVALUATION_STEPS
 from multihorizon.training.state import follow
 from multihorizon.training.worlds import World
 
@@ -109,16 +110,15 @@ def evaluate(
         InputError: The environment's observations or actions differ from the policy's, or an argument is out of range.
     """
     check_policy(policy)
-    at_least("episodes", episodes, 1, 1_000_000)
-    at_least("seed", seed, 0, 2**31 - 1)
-    at_least("max_steps", max_steps, 1)
+    episodes = at_least("episodes", episodes, 1, 1_000_000)
+    seed = at_least("seed", seed, 0, 2**31 - 1)
+    max_steps = at_least("max_steps", max_steps, 1, MOST_EVALUATION_STEPS)
     if hazard is not None and not isinstance(hazard, Prior):
-        raise InputError(f"hazard must be a prior, such as mh.hazard.Exponential(0.01), got {hazard!r}")
+        raise InputError(f"hazard must be a prior, such as mh.hazard.Exponential(0.01), got {shown(hazard)}")
     chosen = policy.world(env)
-    epsilon = policy.agent.epsilon.evaluation if epsilon is None else epsilon
-    between("epsilon", epsilon, 0, 1)
+    epsilon = policy.agent.epsilon.evaluation if epsilon is None else between("epsilon", epsilon, 0, 1)
     if not callable(told):
-        raise InputError(f"told must be a function of the number of episodes and of steps, got {told!r}")
+        raise InputError(f"told must be a function of the number of episodes and of steps, got {shown(told)}")
     if chosen.on_device:
         return _on_device(policy, chosen, episodes, hazard, epsilon, seed, max_steps)
     return _on_host(policy, chosen, episodes, hazard, epsilon, seed, max_steps, told)

@@ -1,14 +1,25 @@
-"""The folder of a run: its file names, which process owns it, and whether the run is finished. Needs no JAX."""
+"""The folder of a run: its file names, its identity, the process that owns it, and whether it is finished. No JAX."""
 
+import os
+import re
 import shutil
 import tempfile
 import weakref
 from pathlib import Path
+from typing import Any
 
 import filelock
 
 from multihorizon.errors import InputError
-from multihorizon.files import remove_leftovers
+from multihorizon.files import (
+    is_folder,
+    json_checksum,
+    read_json_and_checksum,
+    remove,
+    remove_leftovers,
+    writable_folder,
+    write_error,
+)
 
 CONFIGURATION, METRICS, WEIGHTS, CHECKPOINTS, LOCK = (
     "config.json",
@@ -21,6 +32,43 @@ EXPERIMENT = "experiment.json"  # in the folder of a sweep, which holds the fold
 LATEST = "-latest"  # weights after the latest iteration of a run that is not finished
 LAST_GOOD = "-last-good"  # weights before training diverged
 DAMAGED = "damaged-"  # prefix of the name of a damaged file
+# Settings of the configuration or its schedule that may change when a run is resumed.
+MAY_CHANGE = (
+    "iterations",
+    "evaluation_steps",
+    "evaluation_environments",
+    "checkpoint_minutes",
+    "checkpoint_replay",
+    "weights_every",
+)
+
+
+def fixed_settings(stored: dict[str, Any]) -> dict[str, Any]:
+    """Returns, of a configuration as JSON, the settings that must stay the same when a run is resumed."""
+    fixed = {name: value for name, value in stored.items() if name not in (*MAY_CHANGE, "versions")}
+    if isinstance(schedule := stored.get("schedule"), dict):
+        fixed["schedule"] = {name: value for name, value in schedule.items() if name not in MAY_CHANGE}
+    return fixed
+
+
+def identity_checksum(folder: Path) -> str | None:
+    """Returns the checksum of the settings that a run keeps, which its weights and metrics also hold.
+
+    Runs with the same settings have the same checksum. None if the configuration is missing, or has no checksum of its
+    own because the user edited it.
+    """
+    if not (folder / CONFIGURATION).is_file():
+        return None
+    stored, checksum = read_json_and_checksum(folder / CONFIGURATION)
+    return None if checksum is None else json_checksum(fixed_settings(stored))
+
+
+def other_run(folder: Path) -> str:
+    """Returns the error for a file whose identity differs from the run's."""
+    return (
+        f"it was written by a run with other settings than {folder / CONFIGURATION} has; restore whichever of the two "
+        "files does not belong there"
+    )
 
 
 def weights_path(folder: Path, suffix: str = "") -> Path:
@@ -43,15 +91,36 @@ def newest_weights(folder: Path) -> Path:
 
 def tidy(folder: Path) -> None:
     """Removes what a finished run does not need. It keeps the last checkpoint, so that the run can be extended."""
-    for old in sorted(inside(folder, CHECKPOINTS).glob("iteration-*.npz"), reverse=True)[1:]:
-        old.unlink()
-    weights_path(folder, LATEST).unlink(missing_ok=True)
+    for old in checkpoint_paths(inside(folder, CHECKPOINTS))[1:]:
+        remove(old)
+    remove(weights_path(folder, LATEST))
     remove_leftovers(folder)
+
+
+def checkpoint_paths(folder: Path) -> list[Path]:
+    """Returns the checkpoint files in a folder of checkpoints, newest first."""
+    found = []
+    for path in folder.glob("iteration-*.npz"):
+        number = re.match("iteration-([0-9]+)-", path.name)
+        if number and path.is_file() and not path.is_symlink():
+            found.append((int(number[1]), path.name, path))
+    return [path for *_, path in sorted(found, reverse=True)]
+
+
+def refuse_folders(folder: Path) -> None:
+    """Raises an error for a folder with the name of a file of a run, which training would fail to write much later."""
+    for name in visible_files(folder) if os.path.isdir(folder) else ():
+        path = folder / name
+        if (name == CONFIGURATION or name.endswith((".npz", ".jsonl"))) and is_folder(path):
+            raise InputError(f"{path} is a folder, but a run writes a file of this name; move it elsewhere")
 
 
 def visible_files(folder: Path) -> list[str]:
     """Returns the names in a folder, without hidden files such as the lock and what a killed process left."""
-    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except OSError as problem:
+        raise InputError(f"{folder} cannot be read: {problem.strerror}") from None
 
 
 def inside(folder: Path, name: str) -> Path:
@@ -79,7 +148,7 @@ class Lock:
     """Locks a folder until `close` is called or the process ends."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        writable_folder(folder)
         path = inside(folder, LOCK)
         if path.is_file() and path.stat().st_nlink > 1 and path.stat().st_size:  # some versions of filelock empty it
             raise InputError(f"{path} is a hard link to another file; remove it")
@@ -88,6 +157,8 @@ class Lock:
             self._lock.acquire(timeout=0)
         except filelock.Timeout:
             raise Busy(f"{folder} is being trained by another process") from None
+        except OSError as problem:  # such as a folder of this name
+            raise write_error(path, problem) from None
 
     def close(self) -> None:
         """Releases the lock."""

@@ -2,18 +2,26 @@
 
 import contextlib
 import csv
+import io
+import math
+import os
 import re
+import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from multihorizon.errors import InputError, one_of
-from multihorizon.files import atomically
+from multihorizon.files import atomically, open_inside
 from multihorizon.runs.folder import inside
+from multihorizon.runs.metrics import BY_EPISODE, BY_HEAD, scalars_of
 
 EVENTS, TABLE = "events", "metrics.csv"
+WANDB = ("wandb", ".wandb")  # it uses the second if that exists
+LINKS_OF_WANDB = ("latest-run", "debug.log", "debug-internal.log")  # it replaces these, and does not follow them
+MOST_TABLE_BYTES = 2**27
 
 
 @runtime_checkable
@@ -53,7 +61,7 @@ class TensorBoard:
 
     def begin(self, folder: Path, settings: Mapping[str, Any], step: int) -> None:
         del settings, step
-        self._folder = inside(folder, EVENTS)
+        self._folder = _without_links(folder, EVENTS)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         # tensorboardX's SummaryWriter writes in another thread, whose errors could not be caught here.
@@ -64,7 +72,9 @@ class TensorBoard:
         now = time.time()
         if self._writer is None:
             self._folder.mkdir(exist_ok=True)
-            self._writer = EventsWriter(str(self._folder / "events"))
+            # The name cannot be guessed, so it cannot exist already, as a link to another file. Names sort by time.
+            unique = f".{time.time_ns()}.{secrets.token_hex(8)}"
+            self._writer = EventsWriter(str(self._folder / "events"), unique)
             # This makes TensorBoard discard what was written earlier for this and later steps.
             start = SessionLog(status=SessionLog.START)
             self._writer.write_event(Event(step=step, wall_time=now, session_log=start))
@@ -87,14 +97,15 @@ class Csv:
     _rows: list[dict[str, Any]] = field(default_factory=list, init=False)
 
     def begin(self, folder: Path, settings: Mapping[str, Any], step: int) -> None:
-        del settings
         self._path, self._rows = folder / TABLE, []
-        if self._path.exists():
-            try:
-                with self._path.open(newline="", encoding="utf-8") as file:
-                    self._rows = [row for row in csv.DictReader(file) if int(row["step"]) <= step]
-            except (KeyError, TypeError, ValueError, csv.Error) as problem:
-                raise InputError(f"{self._path} is damaged ({problem}); move it elsewhere, and resume again") from None
+        try:
+            rows = _read_table(self._path, _columns(settings))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, csv.Error) as problem:
+            said = problem.strerror if isinstance(problem, OSError) else problem
+            raise InputError(f"{self._path} is damaged ({said}); move it elsewhere, and resume again") from None
+        self._rows = [row for row in rows if row["step"] <= step]
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         self._rows.append({"step": step, **values})
@@ -129,7 +140,8 @@ class WandB:
             import wandb
         except ImportError:
             raise InputError("logging to Weights & Biases needs wandb: pip install wandb") from None
-        inside(folder, "wandb")
+        for used in WANDB:
+            _without_links(folder, used, LINKS_OF_WANDB)
         name = re.sub(r"[^\w-]+", "-", folder.name)
         self._run = wandb.init(
             project=self.project,
@@ -147,3 +159,51 @@ class WandB:
         if self._run is not None:
             self._run.finish()
             self._run = None
+
+
+def _without_links(folder: Path, name: str, allowed: Collection[str] = ()) -> Path:
+    """Returns the path of a folder in a run's folder, and checks that neither it nor an entry of it is a link."""
+    path = inside(folder, name)
+    if path.is_dir():
+        for entry in os.listdir(path):
+            if entry not in allowed:
+                inside(path, entry)
+    elif path.exists():
+        raise InputError(f"{path} must be a folder; move it elsewhere")
+    return path
+
+
+def _columns(settings: Mapping[str, Any]) -> set[str]:
+    """Returns the names of all columns that the table of a run may have."""
+    gammas, seeds = settings["agent"]["horizons"]["gammas"], settings["seeds"]
+    line = {name: [0.0] * seeds for name, _ in BY_EPISODE} | {name: [[0.0] * len(gammas)] * seeds for name in BY_HEAD}
+    return {"step", *scalars_of(line | {"steps_per_second": 0.0}, settings["seed"], gammas)}
+
+
+def _read_table(path: Path, columns: set[str]) -> list[dict[str, Any]]:
+    """Reads a table of numbers.
+
+    Raises:
+        ValueError: It is not a regular file, is too large, or has an unknown column or a cell that is not a number.
+        OSError: It does not exist or cannot be read.
+    """
+    with io.TextIOWrapper(open_inside(path, MOST_TABLE_BYTES), "utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        names = reader.fieldnames or []
+        if "step" not in names or len(set(names)) < len(names) or not columns.issuperset(names):
+            raise ValueError("its columns are not those of this run")
+        return [_numbers(row) for row in reader]
+
+
+def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
+    """Returns a row as numbers. Cells may be empty, except for the step."""
+    if None in row:
+        raise ValueError("a row is too long")
+    try:
+        numbers: dict[str, Any] = {name: float(cell) for name, cell in row.items() if cell}
+        step = int(row["step"])
+    except (ValueError, TypeError):
+        raise ValueError("a cell is not a number") from None
+    if not all(map(math.isfinite, numbers.values())):
+        raise ValueError("a number is not finite")
+    return numbers | {"step": step}

@@ -1,15 +1,17 @@
 """Metrics of a run: reads and writes one line of JSON for each iteration. Needs no JAX."""
 
+import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from multihorizon.errors import InputError
-from multihorizon.files import CHECKSUM, json_checksum
-from multihorizon.runs.folder import METRICS
+from multihorizon.files import CHECKSUM, json_checksum, open_inside
+from multihorizon.runs.folder import METRICS, identity_checksum, other_run
 
 Line = dict[str, Any]
 Warn = Callable[[str], None]
@@ -19,10 +21,12 @@ LENGTHS = ("lengths", "evaluation_lengths")  # by seed; runs of older versions h
 BY_HEAD = ("losses", "values")  # lists by seed and head; empty in an iteration without updates
 COUNTS = ("iteration", "step", "updates")
 RATES = ("steps_per_second", "seconds")
-FIELDS = {*COUNTS, *RATES, *BY_SEED, *LENGTHS, *BY_HEAD, "discount"}
+RUN = "run"  # the identity of the run; lines of older versions have none
+FIELDS = {*COUNTS, *RATES, *BY_SEED, *LENGTHS, *BY_HEAD, "discount", RUN}
 
 # Limits on the memory and time that a hostile file can take.
 MOST_BYTES, MOST_LINE, MOST_DAMAGED = 2**30, 2**24, 10_000
+MOST_TIMES, LONGEST_TIME = 1_000, 40  # of the field `discount`: entries, and characters of a time
 MOST_NAMED = 5  # numbers in a message
 
 
@@ -41,9 +45,9 @@ def read_metrics(
         The metrics of each iteration.
 
     Raises:
-        InputError: The file is too large, or has too many damaged lines.
+        InputError: The file cannot be read, is too large, belongs to another run, or has too many damaged lines.
     """
-    path = folder / METRICS
+    path, identity = folder / METRICS, identity_checksum(folder)
     found: dict[int, Line] = {}
     damaged = []
     for number, written in enumerate(_lines(path), start=1):
@@ -54,6 +58,8 @@ def read_metrics(
             if len(damaged) > MOST_DAMAGED:
                 raise InputError(f"{path} has more than {MOST_DAMAGED:,} damaged lines; restore or remove it") from None
         else:
+            if None not in (identity, line.get(RUN)) and line[RUN] != identity:
+                raise InputError(f"{path} does not hold the metrics of this run: {other_run(folder)}")
             found[line["iteration"]] = line  # a run that was resumed may have written an iteration twice
     if warn is not None and damaged:
         warn(f"{path}: {_listed('line', damaged, len(damaged))} damaged and skipped")
@@ -65,13 +71,16 @@ def read_metrics(
 
 
 def _lines(path: Path) -> Iterator[str]:
-    if not path.is_file():
+    try:
+        with io.TextIOWrapper(open_inside(path, MOST_BYTES), encoding="utf-8", errors="replace") as file:
+            while line := file.readline(MOST_LINE):
+                yield line
+    except FileNotFoundError:
         return
-    if path.stat().st_size > MOST_BYTES:
-        raise InputError(f"{path} is larger than {MOST_BYTES // 2**20:,} MiB; restore or remove it")
-    with path.open(encoding="utf-8", errors="replace") as file:
-        while line := file.readline(MOST_LINE):
-            yield line
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror}") from None
+    except ValueError as problem:
+        raise InputError(f"{path} cannot be read: {problem}; restore or remove it") from None
 
 
 def _listed(what: str, numbers: Iterable[int], count: int) -> str:
@@ -119,11 +128,17 @@ def _check_fields(line: Line, num_seeds: int | None) -> None:
                 for value in _check_list(name, heads, None):
                     _check_number(name, value)
     discount = line.get("discount", {})
-    if not isinstance(discount, dict):
-        raise ValueError("discount must be an object")
+    if (
+        not isinstance(discount, dict)
+        or len(discount) > MOST_TIMES
+        or max(map(len, discount), default=0) > LONGEST_TIME
+    ):
+        raise ValueError(f"discount must be an object of at most {MOST_TIMES:,} times")
     for time, value in discount.items():
         _check_number("a time of discount", float(time))
         _check_number("discount", value)
+    if RUN in line and not (isinstance(line[RUN], str) and re.fullmatch("[0-9a-f]{8}", line[RUN])):
+        raise ValueError(f"{RUN} must be eight hexadecimal digits")
 
 
 def _refuse(name: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from multihorizon.agents.acting import Acting, Consistency, acting_weights, weights_after
+from multihorizon.agents.acting import MOST_STEPS, Acting, Consistency, acting_weights, weights_after
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner, Parameters
 from multihorizon.agents.networks import as_torso
@@ -27,7 +27,7 @@ from multihorizon.discounting import (
     reweight,
 )
 from multihorizon.discounting.hazard import Prior
-from multihorizon.errors import InputError, between
+from multihorizon.errors import InputError, as_path, at_least, between, numbers, show_controls, shown
 from multihorizon.runs.observations import as_batch
 from multihorizon.training.worlds import World, stored_world, world
 
@@ -262,9 +262,9 @@ class Policy:
             InputError: An observation has the wrong shape, or values that do not fit `observation_dtype` or are not
                 finite; or `epsilon`, `rng` or `elapsed` is invalid.
         """
-        between("epsilon", epsilon, 0, 1)
+        epsilon = between("epsilon", epsilon, 0, 1)
         if rng is not None and not isinstance(rng, np.random.Generator):
-            raise InputError(f"rng must be a NumPy generator, such as np.random.default_rng(0), got {rng!r}")
+            raise InputError(f"rng must be a NumPy generator, such as np.random.default_rng(0), got {shown(rng)}")
         batch, is_single = self._batch(obs)
         rng = np.random.default_rng() if rng is None else rng
         best = self._best(batch, rng, elapsed)
@@ -295,12 +295,9 @@ class Policy:
             The weights [B H]. They change over time only with `mh.Consistency.PRECOMMITTED`.
 
         Raises:
-            InputError: `elapsed` has the wrong shape, or is negative or not finite.
+            InputError: `elapsed` has the wrong shape, or is negative or not finite; or `count` is not at least 1.
         """
-        try:
-            times = np.asarray(elapsed, float)
-        except (TypeError, ValueError):
-            raise InputError(f"elapsed must be a number of steps, got {elapsed!r}") from None
+        times, count = numbers("elapsed", elapsed), at_least("count", count, 1, MOST_STEPS)
         if times.shape not in ((), (count,)):
             raise InputError(f"elapsed must be one number or have shape [{count}], got {list(times.shape)}")
         if not np.all((times >= 0) & np.isfinite(times)):
@@ -330,18 +327,19 @@ class Policy:
         """
         from multihorizon.runs.saved_policy import save_policy
 
-        return save_policy(self, Path(path))
+        return save_policy(self, as_path("path", path))
 
     def __repr__(self) -> str:
         heads = len(self.agent.horizons)
         changes = "".join(f", by {change}" for change in self.changes)
-        return f"Policy({self.agent.name} in {self.environment}, {heads} horizon{'s' if heads > 1 else ''}{changes})"
+        where = show_controls(f"{self.agent.name} in {self.environment}")
+        return f"Policy({where}, {heads} horizon{'s' if heads > 1 else ''}{changes})"
 
 
 def check_policy(policy: Any) -> Policy:
     """Returns `policy` if it is one."""
     if not isinstance(policy, Policy):
-        raise InputError(f"policy must be a Policy, as run.policy() or mh.load(...) returns, got {policy!r}")
+        raise InputError(f"policy must be a Policy, as run.policy() or mh.load(...) returns, got {shown(policy)}")
     return policy
 
 

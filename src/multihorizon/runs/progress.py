@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from multihorizon.errors import InputError
+from multihorizon.errors import InputError, show_controls, shown
 from multihorizon.runs.configuration import Configuration
 from multihorizon.runs.loggers import Logger
 from multihorizon.training.trainer import IterationMetrics, Report
@@ -65,7 +65,7 @@ class PrintedProgress:
     def watch(self, trainer: Any, configuration: Configuration, frames_per_step: int, where: str) -> Iterator[Hooks]:
         del frames_per_step
         agent, steps = configuration.agent.name, configuration.schedule.iterations * trainer.iteration_steps
-        print(f"{agent} in {configuration.environment}, {where}; compiling ...", flush=True)
+        print(show_controls(f"{agent} in {configuration.environment}, {where}; compiling ..."), flush=True)
 
         def finished(outcome: IterationMetrics) -> None:
             known = [r for r in outcome.evaluation_returns + outcome.returns if r is not None]
@@ -77,7 +77,7 @@ class PrintedProgress:
 
 def warn(message: str) -> None:
     """Prints a warning to stderr."""
-    print(f"multihorizon: {message}", file=sys.stderr)
+    print(f"multihorizon: {show_controls(message)}", file=sys.stderr)
 
 
 NO_HOOKS = Hooks(lambda progress: None, lambda metrics: None, warn)
@@ -86,13 +86,13 @@ NO_HOOKS = Hooks(lambda progress: None, lambda metrics: None, warn)
 def check_hooks(callback: Any, loggers: Any, watcher: Any) -> None:
     """Raises an error unless the callback, the loggers and the watcher have the methods that a run calls."""
     if callback is not None and not callable(callback):
-        raise InputError(f"callback must be a function of an iteration's metrics, got {callback!r}")
+        raise InputError(f"callback must be a function of an iteration's metrics, got {shown(callback)}")
     if loggers is not None and not isinstance(loggers, Sequence):
-        raise InputError(f"loggers must be a list, as in loggers=[mh.loggers.Csv()], got {loggers!r}")
+        raise InputError(f"loggers must be a list, as in loggers=[mh.loggers.Csv()], got {shown(loggers)}")
     for logger in loggers or ():
         if isinstance(logger, type) or not isinstance(logger, Logger):
-            raise InputError(f"a logger must have the methods begin, log and close, got {logger!r}")
+            raise InputError(f"a logger must have the methods begin, log and close, got {shown(logger)}")
     if isinstance(watcher, type) or not isinstance(watcher, Watcher):
         raise InputError(
-            f"watcher must have the method watch, as mh.PrintedProgress() and mh.NoProgress() do, got {watcher!r}"
+            f"watcher must have the method watch, as mh.PrintedProgress() and mh.NoProgress() do, got {shown(watcher)}"
         )

@@ -12,12 +12,20 @@ from multihorizon.agents.acting import acting_weights
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.networks import OwnNetwork
 from multihorizon.errors import InputError
-from multihorizon.files import writable_folder
+from multihorizon.files import WriteError, writable_folder, write_error
 from multihorizon.runs.checkpoint import Checkpoints
 from multihorizon.runs.configuration import Configuration, identity
-from multihorizon.runs.folder import CHECKPOINTS, CONFIGURATION, LAST_GOOD, LATEST, inside
-from multihorizon.runs.metrics import Warn, read_metrics, rows_of
+from multihorizon.runs.folder import (
+    CHECKPOINTS,
+    CONFIGURATION,
+    LAST_GOOD,
+    LATEST,
+    identity_checksum,
+    inside,
+)
+from multihorizon.runs.metrics import RUN, Warn, read_metrics, rows_of
 from multihorizon.runs.records import Records
+from multihorizon.runs.weights import belonging
 from multihorizon.training.guard import DivergenceError, good_copy
 from multihorizon.training.trainer import IterationMetrics, Report, Trainer
 from multihorizon.training.worlds import OWN
@@ -99,8 +107,8 @@ def record(
         configuration.checkpoint_replay,
         identity(configuration),
     )
-    restored, first = _restore(checkpoints, trainer, configuration, folder, warn)
-    records.rewind(first, warn)
+    restored, first = _restore(checkpoints, trainer, records, warn)
+    run = identity_checksum(folder)  # of the configuration that is now stored
     saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
     # The state after `done` iterations. It lacks the replay buffer during an iteration, which changes the buffer in
@@ -111,12 +119,12 @@ def record(
         for state, outcome in iterations(trainer, configuration.seed, report, restored, first):
             done = outcome.iteration + 1
             last = state if done % trainer.whole_every == 0 else good_copy(state._replace(replay=None))
-            line = outcome.line() | {"discount": discount}
+            line = outcome.line() | {"discount": discount} | ({} if run is None else {RUN: run})
             with _writing(folder, configuration):
                 records.metrics(line)
             finished(outcome)
             with _writing(folder, configuration):
-                _write_weights(records, state.learner.parameters, done)
+                _write_weights(records, belonging(state.learner.parameters, run), done)
             due = time.monotonic() - saved >= 60 * configuration.checkpoint_minutes
             if due and done % trainer.whole_every == 0 and done < trainer.schedule.iterations:
                 checkpoints.save(state, done)
@@ -129,7 +137,7 @@ def record(
         if finishes:
             with _writing(folder, configuration):
                 checkpoints.save(last._replace(replay=None), done)  # a run that is extended fills its replay again
-                records.weights(last.learner.parameters)
+                records.weights(belonging(last.learner.parameters, run))
         elif _is_worth_saving(last, done, checkpointed):
             checkpoints.save(last, done)
     except KeyboardInterrupt:
@@ -142,17 +150,16 @@ def record(
             checkpoints.save(last, done)
         raise
     except DivergenceError as problem:
-        kept = records.weights(problem.parameters, LAST_GOOD)
+        kept = records.weights(belonging(problem.parameters, run), LAST_GOOD)
         raise InputError(f"{problem}; the last good weights are in {kept}") from None
     if finishes:
         records.tidy()
     return finishes
 
 
-def _restore(
-    checkpoints: Checkpoints, trainer: Trainer, configuration: Configuration, folder: Path, warn: Warn
-) -> tuple[Any, int]:
-    """Returns the state to resume from, and the number of completed iterations."""
+def _restore(checkpoints: Checkpoints, trainer: Trainer, records: Records, warn: Warn) -> tuple[Any, int]:
+    """Returns the state to resume from and the number of completed iterations, and prepares the records for it."""
+    folder, configuration = records.folder, records.configuration
     restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
     if first > trainer.schedule.iterations:
         raise InputError(
@@ -163,6 +170,9 @@ def _restore(
         warn(f"resuming after iteration {first} of {trainer.schedule.iterations}")
     elif read_metrics(folder):
         warn(f"{folder} has no checkpoint yet, so training starts from the beginning")
+    with _writing(folder, configuration):
+        records.begin()
+        records.rewind(first, warn)
     return restored, first
 
 
@@ -209,11 +219,9 @@ def _writing(folder: Path, configuration: Configuration) -> Iterator[None]:
     """Turns a write error into advice. It wraps only writes, since environments may raise `OSError` too."""
     try:
         yield
-    except OSError as problem:
-        raise InputError(
-            f"{problem.filename or folder} could not be written ({problem.strerror}), so training stopped; free some "
-            f"space and run: {how_to_resume(folder, configuration)}"
-        ) from problem
+    except (OSError, WriteError) as problem:
+        said = problem if isinstance(problem, WriteError) else write_error(problem.filename or folder, problem)
+        raise InputError(f"training stopped: {said} and run: {how_to_resume(folder, configuration)}") from problem
 
 
 def acted_by(agent: AgentConfig) -> dict[str, float]:

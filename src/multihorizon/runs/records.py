@@ -50,25 +50,50 @@ class Records:
         replaces: Configuration | None = None,
     ) -> None:
         self.folder, self.configuration = folder, configuration
+        self._extends = self._replaces = False
         self._lock = Lock(folder)
-        remove_leftovers(folder)
+        try:
+            self._prepare(replaces)
+        except BaseException:
+            self._lock.close()
+            raise
         self._loggers = [TensorBoard()] if loggers is None else list(loggers)
-        path = folder / CONFIGURATION
-        if not path.exists():
-            write_json(path, plain(configuration) | {"versions": versions()}, checked=True)
+
+    def _prepare(self, replaces: Configuration | None) -> None:
+        """Writes the configuration of a new run. That of an existing run is checked, but not changed."""
+        folder, asked = self.folder, self.configuration
+        remove_leftovers(folder)
+        if not (folder / CONFIGURATION).exists():
+            self._write_configuration()
             return
         held = read_configuration(folder)
         if replaces is not None and plain(held) == plain(replaces):
-            _replace_configuration(folder, held, configuration)
-        elif differs := difference(plain(held), plain(configuration)):
-            self._lock.close()
+            self._extends = asked.schedule.iterations > held.schedule.iterations
+            self._replaces = True
+        elif differs := difference(plain(held), plain(asked)):
             raise InputError(f"{folder} holds a run with another configuration: {differs}; choose another folder")
 
+    def _write_configuration(self) -> None:
+        content = plain(self.configuration) | {"versions": versions()}
+        write_json(self.folder / CONFIGURATION, content, checked=True)
+
     def refuse_if_finished(self) -> None:
-        """Raises an error if the run is finished."""
-        if is_finished(self.folder):
+        """Raises an error if the run is finished, unless it is extended."""
+        if is_finished(self.folder) and not self._extends:
             self.tidy()  # the process that finished the run may have been killed before it did this
             raise InputError(f"the run in {self.folder} is finished; to extend it, resume it with more steps")
+
+    def begin(self) -> None:
+        """Stores changed settings, and marks a finished run as unfinished if it is extended.
+
+        Call it only after all checks have passed, so that a rejected change leaves the run as it was.
+        """
+        # The weights are renamed first: if the process is killed in between, a resumed run ends at its old length.
+        if self._extends and is_finished(self.folder):
+            (self.folder / WEIGHTS).rename(weights_path(self.folder, LATEST))
+        if self._replaces:
+            self._write_configuration()
+        self._extends = self._replaces = False
 
     def rewind(self, iterations: int, warn: Callable[[str], None] = lambda message: None) -> None:
         """Removes the metrics of iterations that will be repeated, and opens the loggers.
@@ -119,11 +144,3 @@ class Records:
         for logger in self._loggers:
             logger.close()
         self._lock.close()
-
-
-def _replace_configuration(folder: Path, held: Configuration, asked: Configuration) -> None:
-    """Writes a changed configuration, and marks a finished run as unfinished if it is extended."""
-    # The weights are renamed first: if the process is killed in between, a resumed run ends at its old length.
-    if asked.schedule.iterations > held.schedule.iterations and is_finished(folder):
-        (folder / WEIGHTS).rename(weights_path(folder, LATEST))
-    write_json(folder / CONFIGURATION, plain(asked) | {"versions": versions()}, checked=True)

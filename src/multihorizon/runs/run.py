@@ -1,5 +1,6 @@
 """Training from Python: `train`, the run that it returns, and policies loaded from disk."""
 
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -12,11 +13,18 @@ import jax.numpy as jnp
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.learner import Learner
 from multihorizon.agents.presets import agent as agent_by_name
-from multihorizon.errors import InputError, at_least
+from multihorizon.errors import InputError, as_path, at_least, show_controls, shown
 from multihorizon.room import bytes_of, check_fits
 from multihorizon.runs.configuration import Configuration, device_name, read_configuration
 from multihorizon.runs.configure import configured, made
-from multihorizon.runs.folder import CONFIGURATION, TemporaryFolder, is_finished, newest_weights, visible_files
+from multihorizon.runs.folder import (
+    CONFIGURATION,
+    TemporaryFolder,
+    is_finished,
+    newest_weights,
+    refuse_folders,
+    visible_files,
+)
 from multihorizon.runs.loggers import Logger
 from multihorizon.runs.metrics import read_metrics, rows_of
 from multihorizon.runs.policy import Policy
@@ -85,7 +93,9 @@ class Run:
             lambda: jax.vmap(learner.init)(jax.random.split(jax.random.key(0), len(self.seeds))).parameters
         )
         check_fits("the weights of all seeds", 2 * bytes_of(like), "use a machine with more memory")
-        held = load_weights(newest_weights(self.folder) if weights is None else Path(weights), like)
+        held = load_weights(
+            newest_weights(self.folder) if weights is None else as_path("weights", weights), like, self.folder
+        )
         return {name: jnp.asarray(value) for name, value in held.items()}
 
     def policy(self, seed: int | None = None, weights: str | Path | None = None) -> Policy:
@@ -101,7 +111,7 @@ class Run:
         Raises:
             InputError: The run has no such seed or no weights yet, or the weights file is damaged.
         """
-        seed = self.configuration.seed if seed is None else seed
+        seed = self.configuration.seed if seed is None else at_least("seed", seed, 0)
         if seed not in self.seeds:
             raise InputError(f"this run has no seed {seed}; it has {', '.join(map(str, self.seeds))}")
         configuration = replace(self.configuration, environments=1, evaluation_environments=1)
@@ -157,6 +167,7 @@ class Run:
         replaces: Configuration | None = None,
     ) -> None:
         configuration, own = self.configuration, self.own
+        refuse_folders(self.folder)
         with made(configuration, env=own.env, network=own.network, eval_env=own.eval_env) as trainer:
             needs = memory.check(trainer)
             with closing(Records(self.folder, configuration, loggers, replaces)) as records:
@@ -170,7 +181,7 @@ class Run:
     def __repr__(self) -> str:
         state = "finished" if self.finished else "not finished"
         seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
-        where = f"{self.configuration.agent.name} in {self.configuration.environment}"
+        where = show_controls(f"{self.configuration.agent.name} in {self.configuration.environment}")
         return f"Run({where}, {seeds}, {state}, {str(self.folder)!r})"
 
 
@@ -178,14 +189,13 @@ MAY_CHANGE = ("checkpoint_minutes", "checkpoint_replay", "evaluation_steps", "nu
 
 
 def _changed(held: Configuration, steps: int | None, changes: dict[str, Any]) -> Configuration:
-    for name, value in changes.items():
+    for name in changes:
         if name not in MAY_CHANGE:
             raise InputError(f"{name} cannot be changed in a run that has begun; allowed: {', '.join(MAY_CHANGE)}")
-        if not isinstance(value, int | float):
-            raise InputError(f"{name} must be a number, got {value!r}")
     schedule = held.schedule
     if steps is not None:
-        iterations = -(-at_least("steps", steps, 1) // schedule.training_steps)
+        steps = at_least("steps", steps, 1)
+        iterations = -(-steps // schedule.training_steps)
         if iterations < schedule.iterations:
             raise InputError(f"steps must be at least {schedule.steps:,}, the run's present total, got {steps:,}")
         schedule = replace(schedule, iterations=iterations)
@@ -253,7 +263,7 @@ def train(
     chosen = world(env)
     config = agent_by_name(agent) if isinstance(agent, str) else agent
     if not isinstance(config, AgentConfig):
-        raise InputError(f"agent must be the name of a preset or come from mh.agent(...), got {agent!r}")
+        raise InputError(f"agent must be the name of a preset or come from mh.agent(...), got {shown(agent)}")
     configuration = configured(
         chosen,
         config,
@@ -270,7 +280,7 @@ def train(
     )
     holds = TemporaryFolder() if out is None else None
     folder = _folder(out) if holds is None else holds.path  # type: ignore[arg-type]
-    if (folder / CONFIGURATION).exists():
+    if os.path.exists(folder / CONFIGURATION):
         held = read_configuration(folder)
         finished = is_finished(folder)
         advice = "extend it with" if finished else "continue it with"
@@ -294,10 +304,10 @@ def _own(chosen: Any, network: Any, eval_env: Any) -> Own:
 
 def _folder(out: str | Path) -> Path:
     """Returns the folder for a new run, or raises an error if it holds other files."""
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
+    folder = as_path("out", out)
+    if os.path.exists(folder) and not folder.is_dir():
         raise InputError(f"out must be a folder, but {folder} is a file")
-    foreign = visible_files(folder) if folder.is_dir() else []
+    foreign = visible_files(folder) if os.path.isdir(folder) else []
     if foreign and CONFIGURATION not in foreign:
         raise InputError(f"{folder} holds other files, such as {foreign[0]}, and no run; choose another folder")
     return folder
@@ -322,7 +332,7 @@ def load_run(
     Raises:
         InputError: The folder holds no run, or its environment would import a module and `trust` is not set.
     """
-    folder = Path(path)
+    folder = as_path("path", path)
     configuration = read_configuration(folder)
     if env is None and names_module(configuration.environment):
         env = world(configuration.environment) if trust else stored_world(configuration.environment)
@@ -349,11 +359,11 @@ def load(
     Raises:
         InputError: The folder holds neither a policy nor a run, or the environment or network has other shapes.
     """
-    folder = Path(path)
-    if (folder / POLICY).is_file():
+    folder = as_path("path", path)
+    if os.path.isfile(folder / POLICY):
         if seed is not None:
             raise InputError(f"seed chooses a seed of a run, but {folder} holds a saved policy, which is one agent")
         return load_policy(folder, env, network, trust)
-    if (folder / CONFIGURATION).is_file():
+    if os.path.isfile(folder / CONFIGURATION):
         return load_run(folder, env=env, network=network, trust=trust).policy(seed)
     raise InputError(f"{folder} holds neither a policy ({POLICY}) nor a run ({CONFIGURATION})")

@@ -3,6 +3,7 @@
 Unless `trust` is set, loading cannot run code.
 """
 
+import os
 import re
 import zlib
 from contextlib import suppress
@@ -18,9 +19,10 @@ from multihorizon.agents.learner import Learner
 from multihorizon.agents.networks import ConvTorso, MlpTorso, OwnNetwork, as_torso
 from multihorizon.agents.risk import restored_risk
 from multihorizon.errors import InputError, at_least, one_of, short_text
-from multihorizon.files import atomically, file_checksum, read_json, write_json
+from multihorizon.files import atomically, file_checksum, open_inside, read_json, remove, writable_folder, write_json
 from multihorizon.room import bytes_of
 from multihorizon.runs.configuration import plain, restored
+from multihorizon.runs.configure import stored_network
 from multihorizon.runs.policy import Policy, check_environment
 from multihorizon.training.worlds import names_module, world
 
@@ -36,41 +38,42 @@ def save_policy(policy: Policy, folder: Path) -> Path:
     """Writes a policy to a folder; see `Policy.save`."""
     from safetensors.numpy import save
 
-    if folder.exists() and not folder.is_dir():
+    if os.path.isfile(folder):
         raise InputError(f"{folder} is a file; a policy is saved to a folder")
+    writable_folder(folder)
     content = save({name: np.asarray(value) for name, value in policy.parameters.items()})
     checksum = f"{zlib.crc32(content):08x}"
     weights, replaced = folder / WEIGHTS.format(checksum=checksum), _old_weights(folder)
     with atomically(weights) as file:
         file.write_bytes(content)
-    stored = policy.network
-    if not isinstance(stored, ConvTorso | MlpTorso | OwnNetwork):
-        stored = OwnNetwork(getattr(stored, "__name__", type(stored).__name__))
     description = {
         "agent": plain(policy.agent),
         "environment": policy.environment,
         "num_actions": policy.num_actions,
         "observation_shape": list(policy.observation_shape),
         "observation_dtype": policy.observation_dtype,
-        "network": plain(stored),
+        "network": plain(stored_network(policy.network)),
         "weights_checksum": checksum,
         "risk": plain(policy.risk),
     }
     write_json(folder / CONFIGURATION, description, checked=True)
     for one in replaced:
         if one != weights:
-            one.unlink(missing_ok=True)
+            remove(one)
     return folder
 
 
 def _old_weights(folder: Path) -> list[Path]:
     """Returns the weights files of policies in a folder. Their checksum is in their name or in policy.json."""
-    found = [path for path in folder.glob(WEIGHTS.format(checksum="*")) if path.is_file() and not path.is_symlink()]
-    found = [path for path in found if path.name == WEIGHTS.format(checksum=file_checksum(path))]
+    found = []
+    for path in folder.glob(WEIGHTS.format(checksum="*")):
+        with suppress(ValueError, OSError):  # it is a link, or cannot be read
+            if path.name == WEIGHTS.format(checksum=file_checksum(path)):
+                found.append(path)
     earlier = folder / OLD_WEIGHTS
-    with suppress(InputError):  # there is no policy
+    with suppress(ValueError, OSError):  # there is no policy, or none of an earlier version
         checksum = read_json(folder / CONFIGURATION).get("weights_checksum")
-        if earlier.is_file() and checksum in (None, file_checksum(earlier)):
+        if file_checksum(earlier) == checksum or checksum is None:
             found.append(earlier)
     return found
 
@@ -86,6 +89,8 @@ def load_policy(folder: Path, env: Any = None, network: Any = None, trust: bool 
         agent, stored = restored(content["agent"]), restored(content["network"])
         if not isinstance(agent, AgentConfig):
             raise ValueError("agent is not a configuration")
+        if not isinstance(stored, ConvTorso | MlpTorso | OwnNetwork):
+            raise ValueError("network is not the configuration of a network")
         shape = tuple(at_least("observation_shape", n, 1) for n in content["observation_shape"])
         actions = at_least("num_actions", content["num_actions"], 1)
         environment = short_text("the name of an environment", content["environment"])
@@ -102,14 +107,14 @@ def load_policy(folder: Path, env: Any = None, network: Any = None, trust: bool 
         env = world(env)
         check_environment(env, shape, actions)
     given = stored if network is None else network
-    like = parameter_shapes(agent, actions, shape, given)
+    try:
+        like = parameter_shapes(agent, actions, shape, given)
+    except (ValueError, TypeError, OverflowError) as problem:
+        raise InputError(f"{path} cannot be used: {' '.join(str(problem).split())[:300]}") from None
     weights = _weights_file(folder, checksum)
     try:
-        if weights.exists() and not weights.is_file():  # reading a pipe or a device might never end
-            raise ValueError("it is not a file")
-        if weights.stat().st_size > bytes_of(like) + MOST_OVERHEAD_BYTES:
-            raise ValueError(f"it has {weights.stat().st_size:,} bytes, more than the weights of this policy")
-        stream = weights.read_bytes()
+        with open_inside(weights, bytes_of(like) + MOST_OVERHEAD_BYTES) as file:
+            stream = file.read()
         if checksum is not None and f"{zlib.crc32(stream):08x}" != checksum:
             raise ValueError("checksum mismatch")
         held = load(stream)
@@ -128,7 +133,7 @@ def _weights_file(folder: Path, checksum: Any) -> Path:
     """Returns the weights file with the given checksum, or the one of earlier versions."""
     if isinstance(checksum, str) and re.fullmatch("[0-9a-f]{8}", checksum):
         named = folder / WEIGHTS.format(checksum=checksum)
-        if named.exists() or not (folder / OLD_WEIGHTS).exists():
+        if os.path.lexists(named) or not (folder / OLD_WEIGHTS).exists():
             return named
     return folder / OLD_WEIGHTS
 

@@ -6,12 +6,13 @@ import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
 
 from multihorizon.errors import InputError
-from multihorizon.files import atomically
+from multihorizon.files import atomically, open_inside
+from multihorizon.runs.folder import identity_checksum, other_run
 
 # Exceptions that zipfile and the functions below raise for a file that is damaged or is not an .npz file.
 UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile)
@@ -19,6 +20,7 @@ UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, Ru
 MOST_HEADER_BYTES = 1_000
 HEADER = re.compile(r"\{'descr': '([^']*)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
 MOST_OVERHEAD_BYTES = 2**16  # of an .npz file
+RUN = "run"  # the array that holds the identity of the run that wrote a weights file; older files have none
 TYPES = {np.dtype(name).str: name for name in ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")}
 
 
@@ -40,7 +42,16 @@ def save_weights(path: Path, named: Mapping[str, Any]) -> Path:
     return path
 
 
-def load_weights(path: Path, like: Mapping[str, Shaped]) -> dict[str, np.ndarray]:
+def belonging(parameters: Mapping[str, Any], identity: str | None) -> dict[str, Any]:
+    """Returns weights with the identity of their run, to be saved together."""
+    return dict(parameters) if identity is None else {**parameters, RUN: _as_array(identity)}
+
+
+def _as_array(identity: str) -> np.ndarray:
+    return np.array([int(identity, 16)], np.uint32)
+
+
+def load_weights(path: Path, like: Mapping[str, Shaped], run: Path | None = None) -> dict[str, np.ndarray]:
     """Reads weights with the names, shapes and types of `like`.
 
     Sizes are checked before arrays are read, so that a hostile file cannot take more memory than the weights do.
@@ -48,18 +59,24 @@ def load_weights(path: Path, like: Mapping[str, Shaped]) -> dict[str, np.ndarray
     Args:
         path: The weights file.
         like: The expected shape and type of each array, by name.
+        run: The folder of the run that the weights must belong to, unless they are too old to say.
 
     Returns:
         The arrays, by name.
 
     Raises:
-        InputError: The file is missing or damaged, or holds other arrays.
+        InputError: The file is missing or damaged, or holds other arrays or those of another run.
     """
+    identity = None if run is None else identity_checksum(run)
     try:
-        if path.exists() and not path.is_file():  # reading a pipe or a device might never end
-            raise ValueError("it is not a file")
-        with zipfile.ZipFile(_checked_size(path, like)) as file:
+        with open_inside(path, _most_bytes(like)) as stream, open_zip(stream, len(like)) as file:
             held = {name.removesuffix(".npy") for name in file.namelist()}
+            if RUN in held and RUN not in like:
+                if identity is not None and run is not None:
+                    expected = _as_array(identity)
+                    if _read(file, RUN, expected) != expected:
+                        raise ValueError(other_run(run))
+                held.remove(RUN)
             for name in [*like, *sorted(held)]:
                 if (name in held) != (name in like):
                     raise ValueError(f"it has no {name}" if name in like else f"the run has no {name[:80]!r}")
@@ -83,17 +100,39 @@ def array_bytes(like: Shaped) -> int:
     return int(np.dtype(like.dtype).itemsize) * math.prod(like.shape)
 
 
-def _checked_size(path: Path, like: Mapping[str, Shaped]) -> Path:
-    """Raises an error for a file that is too large: even its table of contents could take much memory."""
-    most = sum(array_bytes(shaped) + MOST_HEADER_BYTES + 4 * len(name) for name, shaped in like.items())
-    if path.stat().st_size > most + MOST_OVERHEAD_BYTES:
-        raise ValueError(f"it has {path.stat().st_size:,} bytes, but the weights of the run have at most {most:,}")
-    return path
+def _most_bytes(like: Mapping[str, Shaped]) -> int:
+    """Returns the size of the largest file that these arrays can need."""
+    return MOST_OVERHEAD_BYTES + sum(array_bytes(one) + MOST_HEADER_BYTES + 4 * len(name) for name, one in like.items())
+
+
+def open_zip(stream: BinaryIO, count: int) -> zipfile.ZipFile:
+    """Opens a zip file of about `count` arrays, unless its directory, which zipfile reads at once, is too long."""
+    limited: Any = _Limited(stream, MOST_OVERHEAD_BYTES + count * MOST_HEADER_BYTES)
+    file = zipfile.ZipFile(limited)
+    limited.most = None
+    return file
+
+
+class _Limited:
+    """A file that refuses to read more than `most` bytes at once; None is no limit."""
+
+    def __init__(self, file: BinaryIO, most: int | None) -> None:
+        self._file, self.most = file, most
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if self.most is None:
+            return self._file.read(size)
+        content = self._file.read(min(size, self.most + 1) if size >= 0 else self.most + 1)
+        if len(content) > self.most:
+            raise ValueError("its directory is too long")
+        return content
 
 
 def open_stored(file: zipfile.ZipFile, name: str) -> Any:
     """Opens an array in a zip file. Compressed arrays, which this library does not write, could take much memory."""
-    if file.getinfo(name).compress_type != zipfile.ZIP_STORED:
+    about = file.getinfo(name)
+    if about.compress_type != zipfile.ZIP_STORED or about.compress_size != about.file_size:
         raise ValueError(f"{name.removesuffix('.npy')} is compressed, but this library does not compress arrays")
     return file.open(name)
 

@@ -18,6 +18,7 @@ from multihorizon.envs.environment import Environment, timing_fields
 from multihorizon.errors import at_least
 from multihorizon.training.compiling import compiled
 from multihorizon.training.device_collector import step_and_reset
+from multihorizon.training.schedule import MOST_EVALUATION_STEPS
 from multihorizon.training.state import Episodes, act_all
 from multihorizon.training.trainer import Iteration, Report
 
@@ -60,9 +61,9 @@ class Evaluation(NamedTuple):
             most_steps: The length at which an episode is cut off and counts with its return so far.
 
         Returns:
-            The evaluation after the step, and the number of steps played so far.
+            The evaluation after the step, and the number of steps played so far, which stops rising before 2³¹.
         """
-        played = played + self.active.sum()
+        played = jnp.minimum(played, MOST_EVALUATION_STEPS) + self.active.sum()
         returns, lengths = self.returns + rewards, self.lengths + 1
         is_cut = ~over & (lengths >= most_steps)
         episodes = self.episodes.add(self.active & (over | is_cut), returns, lengths)

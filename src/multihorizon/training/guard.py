@@ -46,10 +46,13 @@ class Guard:
         self._good = good_copy(training.learner.parameters)
 
     def check(self, training: Any) -> None:
-        """Raises `DivergenceError` if training has diverged; otherwise stores the current weights as good.
+        """Raises `DivergenceError` if training has diverged or a return is not finite.
 
-        Raises `InputError` for a duration or a survival that is out of range.
+        Raises `InputError` for a duration or a survival out of range. Otherwise stores the current weights as good.
         """
+        self.check_returns(training.episodes.returns)
+        if training.environments is not None:  # on the host, the environments check their rewards
+            self.check_returns(training.environments.streams.returns)
         shortest = self._check_timing(training.replay.timing, training.replay.written)
         tally = training.tally
         bad = np.asarray(tally.bad)
@@ -58,6 +61,8 @@ class Guard:
         first, updates = int(np.max(tally.first)), int(np.max(tally.updates))
         if not _finite(training.learner.parameters):
             raise DivergenceError(f"weights are not finite at update {first + updates - 1}", self._good)
+        if not np.all(np.isfinite([tally.losses, tally.values])):
+            raise DivergenceError(f"the losses or values up to update {first + updates - 1} overflow", self._good)
         if updates - self._updates >= LEAST_UPDATES:
             losses = np.asarray(tally.losses, float)
             means = (losses - self._losses) / (updates - self._updates)  # [S H]
@@ -67,16 +72,26 @@ class Guard:
             self._updates, self._losses = updates, losses
         self._good = good_copy(training.learner.parameters)
 
+    def check_returns(self, returns: Array | np.ndarray, where: str = "training") -> None:
+        """Raises `DivergenceError` unless all returns are finite. They are those of episodes, or their sums."""
+        found = np.asarray(returns)
+        if not np.all(np.isfinite(found)):
+            raise DivergenceError(
+                "the environment returned a reward that is not finite, or rewards that float32 cannot add up: the "
+                f"return of an episode in {where} is {found[~np.isfinite(found)][0]:g}",
+                self._good,
+            )
+
     def _check_timing(self, timing: Timing, written: Int[Array, "S N"]) -> float:
         """Checks durations and survivals, because compiled code cannot raise errors. Returns the shortest duration."""
         shortest = 1.0
         if timing.duration is not None:
-            shortest, longest = map(float, _extremes(timing.duration, written))
+            shortest, longest = _extremes(timing.duration, written)
             check_timing(duration=shortest)
             check_timing(duration=longest)
         if timing.survival is not None:
             for survival in _extremes(timing.survival, written):
-                check_timing(survival=float(survival))
+                check_timing(survival=survival)
         return shortest
 
     def _check_means(
@@ -105,10 +120,12 @@ class Guard:
             )
 
 
-@jax.jit
-def _extremes(values: Float[Array, "S LN"], written: Int[Array, "S N"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    smallest, largest = jax.vmap(extremes)(values, written)
-    return smallest.min(), largest.max()
+def _extremes(values: Float[Array, "S LN"], written: Int[Array, "S N"]) -> tuple[float, float]:
+    smallest, largest = _extremes_by_seed(values, written)
+    return float(np.min(smallest)), float(np.max(largest))  # NumPy's, which do not skip NaN
+
+
+_extremes_by_seed = jax.jit(jax.vmap(extremes))
 
 
 @jax.jit

@@ -4,10 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from multihorizon.agents.acting import MOST_STEPS
 from multihorizon.agents.config import AgentConfig
-from multihorizon.errors import InputError, at_least
+from multihorizon.errors import InputError, at_least, store
 
-MOST_EVALUATION_STEPS = 2**31 - 1  # the device counts them in 32 bits
+MOST_EVALUATION_STEPS = 2_000_000_000  # the device counts in 32 bits, and finishes episodes beyond this
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,12 @@ class Schedule:
     evaluation_steps: int = 125_000  # 0 for no evaluation; episodes that began within these steps are finished
 
     def __post_init__(self) -> None:
-        at_least("iterations", self.iterations, 1)
-        at_least("training_steps", self.training_steps, 1)
-        at_least("evaluation_steps", self.evaluation_steps, 0, MOST_EVALUATION_STEPS)
+        store(
+            self,
+            iterations=at_least("iterations", self.iterations, 1),
+            training_steps=at_least("training_steps", self.training_steps, 1),
+            evaluation_steps=at_least("evaluation_steps", self.evaluation_steps, 0, MOST_EVALUATION_STEPS),
+        )
 
     @property
     def steps(self) -> int:
@@ -73,4 +77,20 @@ def make_pace(agent: AgentConfig, num_envs: int, at_once: int | None = None) -> 
     period = agent.update_period_steps
     common = math.gcd(period, at_once)
     steps = period // common * at_once
+    if steps > MOST_STEPS:
+        raise InputError(
+            f"update_period_steps={period:,} and {at_once:,} environments need cycles of {steps:,} steps, but at most "
+            f"{MOST_STEPS:,} are possible; choose an update_period_steps with a larger common divisor"
+        )
     return Pace(period // common, at_once // common, steps, -(-agent.warm_up_steps // steps))
+
+
+def total_steps(agent: AgentConfig, schedule: Schedule, num_envs: int) -> int:
+    """Returns the steps of each seed in a whole run. Each iteration is rounded up to whole cycles.
+
+    Raises:
+        InputError: If there are more steps than the device can count.
+    """
+    pace = make_pace(agent, num_envs)
+    steps = schedule.iterations * pace.cycles(schedule.training_steps) * pace.steps
+    return at_least("the number of training steps, rounded up to whole iterations,", steps, 1, MOST_STEPS)

@@ -207,9 +207,11 @@ class Trainer:
     def evaluate(self, state: TrainingState, iteration: Iteration, report: Report) -> Episodes | None:
         if self.evaluator is None or not self.schedule.evaluation_steps:
             return None
-        return self.evaluator.evaluate(
+        evaluated = self.evaluator.evaluate(
             state.learner.parameters, state.keys.evaluation, iteration, self.schedule.evaluation_steps, report
         )
+        self.guard.check_returns(evaluated.returns, "evaluation")
+        return evaluated
 
     def _metrics(
         self, state: TrainingState, iteration: Iteration, evaluated: Episodes | None, trained: float, seconds: float

@@ -21,7 +21,7 @@ from multihorizon.envs.hazard import Hazard, Lethal
 from multihorizon.envs.pathworld import Pathworld
 from multihorizon.envs.shortcut import Shortcut
 from multihorizon.envs.vector import VectorEnvironment
-from multihorizon.errors import InputError, one_of
+from multihorizon.errors import InputError, needs_no_arguments, one_of, shown
 from multihorizon.training.schedule import Schedule
 
 OWN = "own/"  # prefix of the names of user-defined environments
@@ -193,6 +193,7 @@ def world(env: Any) -> World:
         return _by_name(env)
     own = _own(env)
     if own is None and callable(env):
+        needs_no_arguments("a function that makes an environment", env)
         made = env()
         own = _own(made, env)
         if own is None:
@@ -201,7 +202,7 @@ def world(env: Any) -> World:
         lacks = [name for name in JAX_INTERFACE if not hasattr(env, name)]
         if len(lacks) <= len(JAX_INTERFACE) // 2:
             raise InputError(f"this {type(env).__name__} is not a JAX environment: it has no {' and no '.join(lacks)}")
-        raise InputError(f"{env!r} is not an environment; {ALLOWED}")
+        raise InputError(f"{shown(env)} is not an environment; {ALLOWED}")
     return own
 
 

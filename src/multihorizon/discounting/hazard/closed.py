@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, probabilities, rates, times
-from multihorizon.errors import InputError, between, positive
+from multihorizon.errors import InputError, between, positive, shown
 
 
 def log1p_product(k: float, t: Values) -> Values:
@@ -184,7 +184,7 @@ class Uniform(Prior):
         object.__setattr__(self, "k", positive("k", self.k))
         object.__setattr__(self, "low", between("low", self.low, 0, np.inf))
         if self.low >= self.k:
-            raise InputError(f"low must lie in [0, k) = [0, {self.k:g}), got {self.low:g}")
+            raise InputError(f"low must lie in [0, k) = [0, {shown(self.k)}), got {shown(self.low)}")
 
     @property
     def support(self) -> tuple[float, float]:

@@ -21,6 +21,7 @@ TOLERANCE = 1e-10  # error of the integral over one panel; the whole integral is
 PROBES = (-0.8, -0.4, 0.0, 0.3, 0.7)  # points of a panel, scaled to [-1, 1], at which it is compared with its halves
 HALVINGS = 50  # bisections of a panel to find a quantile, down to 1e-15 of its width
 POWER_ERROR = 1e-6  # rounding error of the exponent of a density's tail
+NEAR = (1e-3, 1e-6, 1e-9)  # distances from an end, relative to the width of the support
 X, W = leggauss(ORDER)
 
 
@@ -49,7 +50,8 @@ def _evaluate(function: Callable[[float], float], at: np.ndarray) -> np.ndarray:
         except (TypeError, ValueError, ArithmeticError) as problem:
             raise InputError(f"the density must return a number; at λ = {rate:g} it fails: {problem}") from problem
 
-    values = np.array([one(float(x)) for x in at.reshape(-1)]).reshape(at.shape)
+    with np.errstate(all="ignore"):  # NumPy functions warn where they return ∞, and `_require` refuses NaN
+        values = np.array([one(float(x)) for x in at.reshape(-1)]).reshape(at.shape)
     _require(values >= 0, at)
     return values
 
@@ -145,9 +147,19 @@ class Density(Prior):
         total = self.panels.masses.sum()
         if abs(total - 1) > 1e-4:
             raise InputError(
-                f"the density must integrate to 1 over ({low:g}, {high:g}), but integrates to {total:.6g}; "
-                "divide it by that number, or give the support on which it is positive"
+                f"the density must integrate to 1 over ({low:g}, {high:g}), but integrates to {total:.6g}; divide it "
+                f"by that number, or give the support on which it is positive{self._unresolved(total)}"
             )
+
+    def _unresolved(self, total: float) -> str:
+        """Names an end of the support near which mass may be missing because floats are too coarse there."""
+        ends = [end for end in self.support if 0 < end < np.inf and self._is_unbounded(end)]
+        if total > 1 or not ends:
+            return ""
+        return (
+            f"; or, if mass is missing because floats are too coarse near λ = {ends[-1]:g}, where the density grows "
+            "without bound, give hazards drawn from the prior to hazard.Samples"
+        )
 
     def __repr__(self) -> str:
         return f"Density({getattr(self.function, '__name__', 'function')})"
@@ -196,10 +208,27 @@ class Density(Prior):
             return np.inf
         return float(far * LARGEST**2 / (exponent - 2))
 
+    def _is_unbounded(self, end: float) -> bool:
+        """Returns whether the density grows without bound towards a finite end of its support.
+
+        A rounding error in λ can make p finite at the end itself. The rise of p is therefore compared between three
+        distances from the end that fall by the same factor: towards a finite limit, the rise becomes smaller.
+        """
+        low, high = self.support
+        width = min(high, LARGEST) - low
+        near = end + np.array(NEAR) * (width if end == low else -width)
+        far, middle, last = _evaluate(self.function, near)
+        return bool(last - middle > max(0.75 * (middle - far), 1e-6 * middle))
+
     def density(self, rate: ArrayLike) -> Values:
         rate = rates(rate)
         inside = (rate >= self.support[0]) & (rate <= self.support[1])
         values = np.zeros(rate.shape)
+        for end in self.support:
+            is_end = inside & (rate == end)
+            if np.isfinite(end) and np.any(is_end) and self._is_unbounded(end):
+                values[is_end] = np.inf
+                inside = inside & ~is_end
         values[inside] = _evaluate(self.function, rate[inside])
         return values[()]
 
@@ -208,7 +237,9 @@ class Density(Prior):
         flat = np.clip(rate.reshape(-1), edges[0], edges[-1])
         panel = np.clip(np.searchsorted(edges, flat, side="right") - 1, 0, len(edges) - 2)
         x = 2 * (flat - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
-        return self._cdf_within(panel)(x).reshape(rate.shape)[()]
+        inner = self._cdf_within(panel)(x).reshape(rate.shape)
+        # At the ends the sum of a panel's Legendre terms is exact only up to rounding.
+        return np.where(rate <= edges[0], 0.0, np.where(rate >= edges[-1], 1.0, inner))[()]
 
     def quantile(self, probability: ArrayLike) -> Values:
         u, edges = probabilities(probability), self.panels.edges

@@ -21,7 +21,7 @@ def _probabilities(weights: Sequence[float] | np.ndarray, count: int, of: str) -
     array = numbers(f"the weights of {of}", weights)
     if array.size == 0:
         return np.full(count, 1 / count)
-    if array.shape != (count,) or not np.all(array >= 0) or abs(array.sum() - 1) > 1e-9:
+    if array.shape != (count,) or not np.all((array >= 0) & (array < 2)) or abs(array.sum() - 1) > 1e-9:
         raise InputError(f"the weights of {of} must be {count} non-negative numbers that add up to 1")
     return array
 

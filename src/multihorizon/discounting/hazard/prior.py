@@ -35,7 +35,7 @@ def times(t: ArrayLike) -> np.ndarray:
     array = numbers("a time", t)
     wrong = ~((array >= 0) & np.isfinite(array))
     if np.any(wrong):
-        raise InputError(f"a time must be at least 0 and finite, got {array[wrong].flat[0]:g}")
+        raise InputError(f"a time must be at least 0 and finite, got {shown(array[wrong].flat[0])}")
     return array
 
 
@@ -43,7 +43,7 @@ def rates(rate: ArrayLike) -> np.ndarray:
     """Returns `rate` as an array of floats, checked to be at least 0."""
     array = numbers("a hazard", rate)
     if not np.all(array >= 0):
-        raise InputError(f"a hazard must be at least 0, got {array[~(array >= 0)].flat[0]:g}")
+        raise InputError(f"a hazard must be at least 0, got {shown(array[~(array >= 0)].flat[0])}")
     return array
 
 
@@ -52,7 +52,7 @@ def probabilities(u: ArrayLike) -> np.ndarray:
     array = numbers("a probability", u)
     wrong = ~((array >= 0) & (array <= 1))
     if np.any(wrong):
-        raise InputError(f"a probability must lie in [0, 1], got {array[wrong].flat[0]:g}")
+        raise InputError(f"a probability must lie in [0, 1], got {shown(array[wrong].flat[0])}")
     return array
 
 
@@ -110,7 +110,7 @@ class Prior(ABC):
 
     @abstractmethod
     def quantile(self, probability: ArrayLike) -> Values:
-        """Returns the smallest λ for which cdf(λ) ≥ probability.
+        """Returns the smallest λ in the support for which cdf(λ) ≥ probability.
 
         Args:
             probability: Probabilities in [0, 1].
@@ -167,7 +167,7 @@ class Prior(ABC):
         gamma = numbers("gamma", gamma)
         wrong = ~((gamma >= 0) & (gamma <= 1))
         if np.any(wrong):
-            raise InputError(f"gamma must lie in [0, 1], got {gamma[wrong].flat[0]:g}")
+            raise InputError(f"gamma must lie in [0, 1], got {shown(gamma[wrong].flat[0])}")
         values = np.empty(gamma.shape)
         held = gamma > 0
         with np.errstate(over="ignore"):

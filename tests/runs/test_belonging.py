@@ -1,0 +1,92 @@
+"""Weights and metrics belong to the run whose configuration lies beside them."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_damaged_metrics import LINE
+
+import multihorizon as mh
+from multihorizon.errors import InputError
+from multihorizon.files import read_json, write_json
+from multihorizon.runs.configuration import Configuration
+from multihorizon.runs.configure import configured
+from multihorizon.runs.folder import identity_checksum
+from multihorizon.runs.metrics import format_line, read_metrics
+from multihorizon.runs.records import Records
+from multihorizon.runs.weights import belonging, load_weights, save_weights
+from multihorizon.training.worlds import world
+
+WEIGHTS = {"heads": np.ones(3, np.float32)}
+CONFIGURATION = configured(world("foraging"), mh.agent("dqn"), steps=4_000)
+OTHERS = {
+    "seed": replace(CONFIGURATION, seed=1),
+    "n_steps": replace(CONFIGURATION, agent=replace(CONFIGURATION.agent, n_steps=7)),
+}
+
+
+def written(folder: Path, configuration: Configuration = CONFIGURATION) -> Path:
+    """Writes the files of a run without training it."""
+    Records(folder, configuration).close()
+    identity = identity_checksum(folder)
+    save_weights(folder / "weights.npz", belonging(WEIGHTS, identity))
+    (folder / "metrics.jsonl").write_text(format_line(LINE | {"run": identity}) + "\n")
+    return folder
+
+
+def used(folder: Path) -> None:
+    assert set(load_weights(folder / "weights.npz", WEIGHTS, folder)) == set(WEIGHTS)
+    assert len(read_metrics(folder)) == 1
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "weights.npz"])
+@pytest.mark.parametrize("other", list(OTHERS))
+def test_file_of_a_run_with_other_settings_is_refused(name: str, other: str, tmp_path: Path) -> None:
+    mine, others = written(tmp_path / "mine"), written(tmp_path / "others", OTHERS[other])
+    used(mine)
+    shutil.copy(others / name, mine / name)
+    for file, read in (
+        ("weights.npz", lambda: load_weights(mine / "weights.npz", WEIGHTS, mine)),
+        ("metrics.jsonl", lambda: read_metrics(mine)),
+    ):
+        if name in (file, "config.json"):
+            with pytest.raises(InputError, match=rf"{file} does not hold the .* other settings than .*; restore"):
+                read()
+
+
+def test_run_may_be_moved_extended_and_changed_in_what_may_change(tmp_path: Path) -> None:
+    folder = written(tmp_path / "run").rename(tmp_path / "moved")
+    longer = replace(CONFIGURATION.schedule, iterations=900, evaluation_steps=7)
+    changed = replace(CONFIGURATION, schedule=longer, checkpoint_minutes=3.0, weights_every=2)
+    records = Records(folder, changed, replaces=CONFIGURATION)
+    records.begin()
+    records.close()
+    (folder / "weights-latest.npz").rename(folder / "weights.npz")
+    used(folder)
+
+
+def test_files_of_older_versions_and_an_edited_configuration_are_used(tmp_path: Path) -> None:
+    folder = written(tmp_path / "run", OTHERS["seed"])
+    save_weights(folder / "weights.npz", WEIGHTS)
+    (folder / "metrics.jsonl").write_text(json.dumps(LINE) + "\n")
+    used(folder)
+    used(written(tmp_path / "new"))
+    content = read_json(tmp_path / "new/config.json") | {"environment": "mine"}
+    write_json(tmp_path / "new/config.json", content)  # without a checksum, as users must do
+    used(tmp_path / "new")
+
+
+def test_trained_run_carries_its_identity(tmp_path: Path) -> None:
+    agent = mh.agent("dqn", warm_up_steps=100, batch=8, replay_capacity=1_000)
+    given = {"training_steps": 200, "evaluation_steps": 0}
+    run = mh.train(agent, "foraging", steps=200, out=tmp_path / "run", **given)
+    identity = identity_checksum(run.folder)
+    assert [line["run"] for line in read_metrics(run.folder)] == [identity]
+    write_json(run.folder / "config.json", read_json(run.folder / "config.json") | {"seed": 5}, checked=True)
+    with pytest.raises(InputError, match=r"weights\.npz does not hold the weights of this run: .* other settings"):
+        mh.load_run(run.folder).policy()
+    with pytest.raises(InputError, match=r"metrics\.jsonl does not hold the metrics of this run"):
+        mh.load_run(run.folder).metrics  # noqa: B018
