@@ -63,10 +63,10 @@ def under_hazard(env: str, seeds: int, steps: int, episodes: int, path: Path) ->
 
 
 def played(policies: list[mh.Policy], ks: np.ndarray, other: mh.Policy | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the expected return [S K] under the exponential prior of each k, and how often `other` disagrees [S].
+    """Returns the expected return [S K] under the exponential prior of each k, and the share of other choices [S].
 
-    `other` provides only the horizon weights: it is run with the network parameters of each policy. The second result
-    is the share of visited states in which the policy and `other` act differently.
+    The share is that of the visited states in which the horizon weights of `other` would choose another action from the
+    Q-values of the policy.
     """
     environment = world(policies[0].environment).make_for_evaluation()
     discounts = jnp.asarray(np.stack([mh.discount.hyperbolic(float(k))(np.arange(MOST_STEPS)) for k in ks], axis=1))

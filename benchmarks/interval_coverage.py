@@ -5,7 +5,7 @@
 Games have different means, and every trial draws a few seeds of each game. In the rows `even`, the means are evenly
 spaced from 0 to 3, and the noise is normal or exponential with standard deviation 1. In the rows `lognormal`, the means
 are spread as widely as those of Atari games, and the noise is normal with a standard deviation of 3% of the mean. The
-true IQM trims the same share of runs at each end as the estimate does.
+true value is the IQM of many runs of each game, trimmed at each end by the same share as the estimate.
 
 The other tables are for our interval of the probability of improvement in one game. If all resamples give the same
 result, as when every seed of one agent beats every seed of the other, there is no interval. The coverage counts only

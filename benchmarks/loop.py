@@ -93,9 +93,8 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
 
     def report(progress: Progress) -> None:
         seen.append(progress)
-        ends = (
-            progress.step > trainer.iteration_steps - environments
-        )  # episodes are truncated here, which compiles another program
+        # At the end of an iteration, episodes are truncated, which compiles another program.
+        ends = progress.step > trainer.iteration_steps - environments
         if sum(p.loss is not None for p in seen) >= SETTLING and not ends:
             marks.append((time.perf_counter(), progress.step, clock.taken.copy()))
 

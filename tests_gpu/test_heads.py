@@ -11,7 +11,8 @@ from multihorizon.kernels.fused_heads import losses_of_action
 
 pytestmark = pytest.mark.kernel
 BATCH, FEATURES, ATOMS = 32, 512, 51
-ROUNDED = {"float32": 2.0**-10, "bfloat16": 2.0**-8}  # relative rounding error of the slopes before XLA multiplies them
+# Relative error of rounding the slopes (the derivatives of the loss by the logits), which XLA does before multiplying.
+ROUNDED = {"float32": 2.0**-10, "bfloat16": 2.0**-8}
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
@@ -50,7 +51,7 @@ def test_losses_and_gradients_are_exact_to_the_types_precision(
         mine = np.swapaxes(matrix[:, action], 0, 1)  # [B H Z F]
         logits = np.einsum("bhzf,bf->bhz", mine, rows) + np.swapaxes(bias[:, action], 0, 1)
         scale = np.einsum("bhzf,bf->bhz", np.abs(mine), np.abs(rows)) + np.abs(np.swapaxes(bias[:, action], 0, 1))
-        # The factors are not rounded first: the kernel multiplies in float32, without tensor cores.
+        # "bfloat16" stands for exact factors: the kernel multiplies in float32, without tensor cores.
         logit_error = (product_error("bfloat16", FEATURES + 2) * scale).max(axis=2)  # [B H]
         # The errors of exp and log are a few units in the last place; the error of the sum over atoms is ATOMS units.
         logits = logits - logits.max(axis=2, keepdims=True)

@@ -72,7 +72,7 @@ LEAST_IN_FLOAT32, MOST_IN_FLOAT32 = 1e-30, 1e30  # the device computes in float3
 
 
 def positive_in_float32(name: str, value: float) -> float:
-    """Returns `value` if it is a positive number that is neither 0 nor infinite in float32."""
+    """Returns `value` if it lies from 1e-30 to 1e30, well within the range of float32."""
     return between(name, positive(name, value), LEAST_IN_FLOAT32, MOST_IN_FLOAT32)
 
 

@@ -116,8 +116,8 @@ def _second(number: int, frame: Any) -> None:
 def handled(raise_again: bool = True) -> Iterator[None]:
     """Handles SIGINT, SIGTERM and SIGHUP until the context ends.
 
-    A signal that is ignored, such as SIGHUP under nohup, stays ignored. The context has no effect outside the main
-    thread, if the caller has installed handlers, or inside another such context.
+    A signal that is ignored, such as SIGHUP under nohup, stays ignored. The context has no effect in three
+    cases: outside the main thread, inside another such context, or where the caller has installed handlers.
 
     Args:
         raise_again: Whether to raise a received SIGTERM or SIGHUP again when the context ends, after work has been

@@ -24,7 +24,7 @@ def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int =
 def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]) -> set[tuple[int, int]]:
     """Returns (time, stream) of rows with a complete return and a complete stack.
 
-    Writing a row makes the next stack - 1 rows invalid. The buffer is circular, so a write near its end makes rows at
+    Writing a row makes the next `stack - 1` rows invalid. The buffer is circular, so a write near its end makes rows at
     its start invalid, even while the buffer fills for the first time.
     """
     valid = set()

@@ -129,10 +129,10 @@ class LeftAtOnceError(BaseException):
 
 
 def interrupted_main(words: list[str], wanted: int, number: int) -> tuple[int | None, bool]:
-    """Runs a command line, and sends a signal at trace event number `wanted`, counted in three files only.
+    """Runs a command line, and sends a signal at trace event number `wanted` of the files below.
 
     Returns:
-        The exit status (None if the program left at once), and whether the signal was sent.
+        The exit status (None if `leave_at_once` was called), and whether the signal was sent.
     """
     passed = 0
 

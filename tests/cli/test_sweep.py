@@ -25,7 +25,7 @@ from multihorizon.runs.metrics import format_line
         ("sweep hazard --seeds 0", "--seeds must be a whole number of at least 1"),
         ("sweep hazard --steps 100", "--steps must be more than the 2,000 steps of the warm-up"),
         ("sweep hazard --only raimbow", "unknown agent or environment 'raimbow' (did you mean 'rainbow'?)"),
-        ("sweep hazard --checkpoint-minutes -1", "--checkpoint-minutes must be 0 or more"),
+        ("sweep hazard --checkpoint-minutes -1", "--checkpoint-minutes must be a number of at least 0, got -1"),
         ("sweep hazard --device tpu", "unknown device 'tpu'"),
         ("sweep hazard --gpu-share 0.5", "--gpu-share needs --ray"),
         ("sweep hazard --cpus 2", "--cpus needs --ray"),
@@ -99,7 +99,7 @@ from multihorizon.experiments.experiment import Experiment, ExperimentRun
 OWN = {
     "agent=preset('dqn'), settings={'nstep': 2}": "unknown setting of dqn 'nstep' (did you mean 'n_steps'?)",
     "agent=preset('dqn'), seeds='3'": "seeds must be a whole number of at least 1, got '3'",
-    "agent=preset('dqn'), steps='3'": "steps must be a whole number of at least 0, got '3'",
+    "agent=preset('dqn'), steps='3'": "steps must be a whole number of at least 1, got '3'",
     "agent=preset('dqn'), wanted=0.99": "wanted of dqn must be None or a Discount, such as discount.exponential(0.99)",
     "agent=preset('dqn'), wanted=lambda t: 1.0": "wanted of dqn must be None or a Discount",
     "agent=preset('dqn'), wanted=discount.from_function(lambda t: 1 / (1 - t))": "it fails: float division by zero",
@@ -109,7 +109,7 @@ OWN = {
 PANELS = {
     "('dqn',)": "two labels (baseline, challenger), got ('dqn',)",
     "'dqn'": "two labels (baseline, challenger)",
-    "3": "failed",
+    "3": "two labels (baseline, challenger), got 3",
 }
 
 

@@ -93,7 +93,7 @@ def test_minimax_weights_are_as_good_as_a_slow_solver_finds(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_least_squares_weights_are_optimal_by_a_bound(seed: int) -> None:
-    """For a convex f, f(w) - f(w*) ≤ ∇f · (w - w*), and the largest ∇f · (-w*) is known for the allowed w*."""
+    """For a convex f, f(w) - f(w*) ≤ ∇f(w) · (w - w*). The optimum w* is unknown, but -∇f(w) · w* is bounded."""
     gammas, terms, target = _case(seed)
     for method in (FitMethod.LEAST_SQUARES, FitMethod.SIGNED_LEAST_SQUARES):
         weights = best_weights(gammas, target, method)

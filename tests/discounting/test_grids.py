@@ -117,7 +117,7 @@ def test_an_unbounded_weighting_is_refused_where_it_is_used(prior: hazard.Prior,
 
 
 def test_the_first_node_of_a_bounded_prior_is_the_end_of_its_support() -> None:
-    for k in np.linspace(0.3, 2, 50):  # -ln e^{-k} is above k for some k, and below it for others
+    for k in np.linspace(0.3, 2, 50):  # as rounded, -ln e^{-k} is above k for some k, and below it for others
         grid = paper_grid(hazard.Uniform(k), 3, gamma_max=0.8, form=mh.Form.LAPLACE)
         assert grid.weights[0] == pytest.approx(np.exp(k) / k * (grid.gammas[1] - grid.gammas[0]), rel=1e-9)
 
@@ -206,7 +206,7 @@ def test_no_gamma_max_is_suggested_where_none_would_be_enough(prior: hazard.Prio
 
 
 def test_powers_that_underflow_are_left_out_of_the_discount() -> None:
-    """The sum is the same, but the processor needs much longer for numbers below 1e-308."""
+    """They would not change the sum, but a processor needs much longer for numbers below 1e-308."""
     horizons = Horizons(np.array([0.0, 0.5, 0.99, 1.0]), np.array([0.1, 0.2, 0.3, 0.4]))
     t = np.array([0, 1, 10, 1_021, 1_022, 70_000, 1_000_000])
     expected = sum(w * g ** t.astype(float) for g, w in zip(horizons.gammas, horizons.weights, strict=True))

@@ -162,7 +162,7 @@ def test_a_smooth_discount_that_is_no_mixture_is_expressed_with_signed_weights()
 
 
 def test_signed_least_squares_follows_a_deadline_more_closely() -> None:
-    """The error of the discount, summed up to any step, is much smaller than with the other methods."""
+    """The largest absolute partial sum of the discount's errors is much smaller than with the other methods."""
     wanted, t = discount.deadline(30), np.arange(201)
     heads = Horizons(np.array([0.05, 0.35, 0.68, 0.88, 0.957, 0.983, 0.994, 0.998]), np.ones(8))
     wrong = {}

@@ -151,7 +151,7 @@ def test_discounts_match_their_formulas() -> None:
 def test_exponent_one_gives_the_plain_discount() -> None:
     assert discount.rachlin(0.2, 1.0).prior == Exponential(0.2)
     assert discount.ebert_prelec(0.2, 1.0).prior == Dirac(0.2)
-    # and 0.99 is close to it
+    # An exponent of 0.99 gives nearly the same discount.
     np.testing.assert_allclose(discount.rachlin(0.2, 0.99)(T), discount.hyperbolic(0.2)(T), atol=0.01)
     np.testing.assert_allclose(MittagLeffler(0.2, 0.99).quantile(0.5), Exponential(0.2).quantile(0.5), rtol=0.03)
 

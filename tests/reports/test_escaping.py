@@ -68,7 +68,7 @@ ACTIVE = [
 @pytest.mark.parametrize("text", ACTIVE)
 @pytest.mark.parametrize("place", ["{}", "a {}", "| a |\n|---|\n| {} |", "## {}", "- {}"])
 def test_markdown_shows_names_as_text(text: str, place: str) -> None:
-    """A parser of Markdown finds nothing but text, and GitHub nothing to link in any part of it."""
+    """A Markdown parser finds only text and empty comments, and GitHub would link no part between comments."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     plain, written = (parser.parse(place.format(word)) for word in ("x", escape_markdown(text)))
     assert [token.type for token in plain] == [token.type for token in written]

@@ -174,7 +174,7 @@ def test_intervals_of_few_seeds_in_one_environment_reach_at_most_the_largest_cov
 
 
 def test_intervals_that_miss_the_truth_because_of_ties_have_a_warning() -> None:
-    """Runs reach the largest possible score with probability 0.8 or 0.7, so the true probability is 0.55."""
+    """The agents reach the largest possible score in 80% and 70% of runs, so the true probability is 0.55."""
     rng = np.random.default_rng(0)
     covered: dict[bool, list[bool]] = {False: [], True: []}
     for _ in range(600):

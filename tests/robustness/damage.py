@@ -170,7 +170,7 @@ def _add_folder(path: Path, rng: random.Random) -> str:
 
 
 def _recompress(path: Path, rng: random.Random) -> None:
-    """Compresses the first member of a checkpoint, breaks it, and gives the file a name with the right checksum."""
+    """Compresses a checkpoint, changes up to 40 bytes near its start, and corrects the checksum in its name."""
     with zipfile.ZipFile(path) as file:
         held = {name: file.read(name) for name in file.namelist()}
     methods = [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
@@ -185,7 +185,7 @@ def _recompress(path: Path, rng: random.Random) -> None:
 
 
 def _add_huge(path: Path, rng: random.Random) -> None:
-    """Adds a checkpoint that is one huge directory of a zip file. It takes no space, because it is a hole."""
+    """Adds a checkpoint: a zip file whose central directory is huge. It is sparse, so it takes hardly any space."""
     added = path.with_name(f"iteration-000009-{rng.randrange(2**32):08x}.npz")
     with added.open("wb") as file:
         file.seek(HUGE)

@@ -235,7 +235,7 @@ def test_a_csv_table_keeps_every_column_of_its_run(tmp_path: Path, configuration
 
 
 def check_is_not_followed(path: Path, read: Callable[[], object]) -> None:
-    """Replaces a file by a link to it. Reading the link must give an error that names it."""
+    """Moves a file elsewhere and puts a link to it in its place. Reading the link must give an error that names it."""
     read()
     path.rename(path.parent.parent / path.name)
     path.symlink_to(path.parent.parent / path.name)

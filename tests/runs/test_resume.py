@@ -219,9 +219,9 @@ def test_checkpoints_wait_until_no_episode_is_open(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("minutes", "expected"), [(10.0, 5), (0.0, 1)])
 def test_checkpointing_every_iteration_cuts_off_episodes_every_iteration(minutes: float, expected: int) -> None:
-    """Otherwise episodes are cut off only every 5 iterations, or 2,000 steps.
+    """With a checkpoint every 10 minutes, episodes are cut off every 5 iterations.
 
-    Each of the 4 environments then makes 500 steps, which is the longest episode of CartPole.
+    These are 2,000 steps: 500 in each of the 4 environments, which is the longest episode of CartPole.
     """
     chosen = world("gym/CartPole-v1")
     configuration = configured_for(

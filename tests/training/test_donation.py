@@ -22,7 +22,7 @@ from multihorizon.training.trainer import Iteration
 
 
 def moved(program: Any, given: tuple[Any, ...], returned: tuple[str, ...] = ()) -> list[str]:
-    """Returns the results that take the memory of another argument. `returned` names the results of a tuple."""
+    """Returns the results that take the memory of another argument. `returned` names the elements of a tuple."""
     text = program.lower(*given).as_text(debug_info=True)
     main = next(line for line in text.splitlines() if "func.func public @main(" in line)
     results = re.findall(r'jax\.result_info = "result([^"]*)"', main)
@@ -72,7 +72,7 @@ def test_the_program_of_environments_on_the_device_moves_nothing() -> None:
 
 
 def test_a_moved_argument_is_found() -> None:
-    """Arrays are in the order of their names. In the second state, `target` takes the memory of `variance`."""
+    """JAX orders the arrays of a dict by name. The second dict makes `target` take the memory of `variance`."""
 
     def copy_target(state: dict[str, Any]) -> dict[str, Any]:
         return state | {"target": jnp.copy(state["parameters"])}

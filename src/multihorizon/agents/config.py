@@ -55,8 +55,8 @@ class AgentConfig:
         n_steps: Length of n-step returns.
         priority: How often a transition is replayed.
         bootstrap: Which next action a head's target assumes.
-        consistency: What the agent does about plans that it will not keep. `SOPHISTICATED` sets `bootstrap` to
-            `ACTING`; `PRECOMMITTED` needs `OWN`.
+        consistency: What the agent does about plans that it will not keep. `SOPHISTICATED` needs the bootstrap
+            `ACTING`, which `with_settings` sets unless you name another; `PRECOMMITTED` needs `OWN`.
         double_q: Whether the online network chooses the next action of a target.
         batch: Transitions in an update.
         replay_capacity: Steps that the replay buffer holds.

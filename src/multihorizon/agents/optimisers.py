@@ -20,8 +20,8 @@ class Adam:
         learning_rate: Step size.
         epsilon: Added to the root of the second moment.
         epsilon_hat: Whether to add ε before the bias correction of the second moment, as TensorFlow 1 does (the ε̂ at
-            the end of Section 2 of their paper). Early updates are then smaller where gradients are small: 1/32 of the
-            usual size at update 1, 1/3 at update 100.
+            the end of Section 2 of Kingma and Ba). Early updates are then smaller where gradients are small: 1/32 of
+            the usual size at update 1, 1/3 at update 100.
     """
 
     learning_rate: float

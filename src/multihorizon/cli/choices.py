@@ -1,6 +1,7 @@
 """Parses the discounts and priors given on the command line: NAME or NAME:VALUES."""
 
 import argparse
+import os
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -222,8 +223,8 @@ def guarded(place: str, call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return call(*arguments)
     except (Exception, SystemExit, GeneratorExit) as problem:  # the user's code may raise anything
-        if isinstance(problem, OSError) and problem.filename == place:  # the file itself cannot be read
-            raise
+        if isinstance(problem, OSError) and str(problem.filename) in (place, os.path.abspath(place)):
+            raise  # the file itself cannot be read
         how = "" if isinstance(problem, InputError) else f" failed with {type(problem).__name__}"
         said = str(problem).replace("\n", " ")
         raise InputError(f"{place}{how}{said and ': '}{said}") from None

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--heads", type=whole, default=10, help="number of γ's (default: 10)")
     parser.add_argument(
-        "--gamma-cap", type=float, dest="gamma_max", metavar="G", help="largest γ (default: 0.99; with gauss: no limit)"
+        "--gamma-cap", type=float, dest="gamma_max", metavar="G", help="bound on γ (default: 0.99; with gauss: none)"
     )
     parser.add_argument(
         "--t-max",

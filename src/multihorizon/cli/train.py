@@ -17,7 +17,7 @@ weights, and checkpoints. You can stop a run at any time; `multihorizon resume` 
 EPILOG = """\
 environments:
   pathworld, foraging, shortcut       small worlds with exact solutions; they run on the device together with the agent
-  dilemma/NAME                        small worlds in which plans change: temptation, chore, crossroads, control
+  dilemma/NAME                        small worlds: temptation, chore and crossroads, in which plans change; control
   minatar/GAME                        the games of MinAtar, which also run on the device
   pathworld/hazard, foraging/hazard, shortcut/hazard
                                       train without hazard and evaluate under it

@@ -244,8 +244,9 @@ def _solved(
         block[np.arange(len(d))[:, None], place[d][:, None] * count + np.arange(count)] = -sign * terms[t] * unit
         block[:, size:-1] = -sign * slopes[t] * heads.weights[d]
         block[:, -1] = -scale
-        # `Problem.allowed` is the smaller of two bounds. The second one is used only where it is the smaller one now.
-        # Elsewhere it remains the larger one as the error falls.
+        # `Problem.allowed` is the smaller of two bounds, floor + error and top + error / steepness. Rows for the second
+        # bound are needed only where it is the smaller one at the present error. Elsewhere it stays the larger one as
+        # the error falls.
         is_steep = problem.top + error / problem.steepness < problem.floors[d] + error
         steep = block[is_steep]
         steep[:, -1] /= problem.steepness

@@ -18,7 +18,7 @@ from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, inside, is_number, shown_gamma
 
 PER_DECADE = 3  # at least this many discounts per decade represent a range of k in the search
-CHECKED = 6  # for the errors, each step between them is divided into this many
+CHECKED = 6  # to compute errors, the interval between neighbouring k of the search is divided into this many
 Source = Discount | Prior | Callable[[float], float]
 
 
@@ -53,8 +53,8 @@ class Design:
     def max_error(self) -> float:
         """The largest error over all discounts and steps, as a share of d(0).
 
-        For a range of k, errors are computed for at least 18 k per decade. For the k between these, they exceed
-        `max_error` by at most about 1% of it.
+        For a range of k, errors are computed at 18 or more values of k per decade. At values of k between these, the
+        error exceeds `max_error` by at most about 1% of `max_error`.
         """
         return _share(self.worst)
 

@@ -49,8 +49,8 @@ def paper_grid(
 
     The nodes are those of the authors' code: xᵢ = 1 - bⁱ for i = 0..n-1 with b = exp(ln(1 - γ_max^{1/k}) / n).
     Node n, whose γ would be γ_max itself, is not used, so the largest γ lies below `gamma_max`. A single head has
-    γ = `gamma_max`. For the exponential prior γᵢ = xᵢ^k. For any prior xᵢ is the probability of a hazard above -ln γᵢ,
-    which extends the grid to every prior without point masses.
+    γ = `gamma_max`. For the exponential prior, γᵢ = xᵢ^k. For every prior, xᵢ is the probability of a hazard above
+    -ln γᵢ, which extends the grid to every prior without point masses.
 
     Args:
         source: The discount to approximate, or its prior. A discount needs a prior without point masses.
@@ -128,7 +128,7 @@ def _remedy(prior: Prior) -> str:
 def gauss_grid(source: Discount | Prior, heads: int, *, gamma_max: float | None = None) -> Horizons:
     """Makes a grid by Gauss-Legendre quadrature over the quantiles λ(u) of the prior: s(t) = ∫₀¹ e^{-λ(u) t} du.
 
-    For the exponential prior that integral is ∫ γ^{kt} dγ (equation 13). A prior that consists of at most `heads`
+    For the exponential prior, that integral is ∫ γ^{kt} dγ (equation 13). A prior that consists of at most `heads`
     point masses is reproduced exactly. Equal discount factors are merged, so there may be fewer than `heads`.
 
     Args:

@@ -24,8 +24,8 @@ def minimax_grid(
     The error is |Σ wᵢ γᵢ^t - d(t)|, and the largest is taken over the steps t = 0, 1, ..., t_max.
 
     With a bound on γ, a few heads often reach the smallest error that any number of heads can reach, or an error of
-    1e-5 · d(0), at which the search stops. All further heads have weight 0 and fill the gaps between these few: an
-    agent learns them but does not act by them. The weights need not sum to d(0).
+    1e-5 · d(0), at which the search stops. All further heads have weight 0 and fill the widest gaps between 0, these
+    few and `gamma_max`: an agent learns them but does not act by them. The weights need not sum to d(0).
 
     Args:
         source: The discount to approximate: a `Discount`, a `Prior`, or a Python function of t, which
@@ -56,7 +56,7 @@ def searched(target: Float[np.ndarray, " every_step"], heads: int, cap: float) -
 
 
 def as_horizons(best: Heads, heads: int, cap: float, scale: float) -> Horizons:
-    """Returns the heads that have a weight, scaled to d(0); heads with weight 0 fill the gaps between them."""
+    """Returns the heads that have a weight, scaled to d(0); heads with weight 0 fill the widest gaps."""
     gammas, which = np.unique(best.gammas(cap), return_inverse=True)
     weights = np.bincount(which, best.weights[0])
     used = weights > NO_WEIGHT

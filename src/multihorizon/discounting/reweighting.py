@@ -20,7 +20,7 @@ from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, instance, member, positive, shown_gamma
 
 MOST_SUGGESTED = 12  # heads
-SAME_AS_ONE = 100  # γ with an effective horizon of SAME_AS_ONE · t_max / tolerance hardly differs from 1 until t_max
+SAME_AS_ONE = 100  # if γ's effective horizon is SAME_AS_ONE · t_max / tolerance, γ^t is nearly 1 up to t_max
 LONGEST_SUGGESTED = 1e15  # effective horizon, in steps; floats cannot express a much longer one
 
 
@@ -107,7 +107,7 @@ def _accepting(fit: Fit, values: np.ndarray) -> str:
 def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: float, method: FitMethod) -> str:
     """Describes what would express the discount: more heads, a larger cap, or weights of either sign."""
     target, share = values / values[0], allowed / values[0]
-    longest_horizon = min(SAME_AS_ONE * len(values) / share, LONGEST_SUGGESTED)
+    longest_horizon = min(SAME_AS_ONE * len(values) / max(share, 1e-100), LONGEST_SUGGESTED)
     longest = 1 - 1 / longest_horizon
     cap = float(np.clip(horizons.gammas.max(), 1e-6, longest))
     if least_error(target, cap) <= share:

@@ -127,7 +127,8 @@ TEMPTATION = temptation(
     large=3,
     bound=2.6,
 )
-CHORE = chore((0.6, 1.0, 1.8, 2.6))  # after O'Donoghue and Rabin (1999), whose student misses better and better films
+# As in O'Donoghue and Rabin (1999): doing the chore means missing a film, and each film is better than the last one.
+CHORE = chore((0.6, 1.0, 1.8, 2.6))
 CROSSROADS = crossroads(near=1, near_steps=1, far=6.6, far_steps=10)
 CONTROL = temptation("control", "The small reward is too small to tempt anyone.", small=0.3, large=3, bound=2.6)
 DILEMMAS = {dilemma.name: dilemma for dilemma in (TEMPTATION, CHORE, CROSSROADS, CONTROL)}

@@ -45,9 +45,9 @@ class Foraging:
     """A grid world in which meals end the episode. The agent moves up, down, left or right.
 
     Args:
-        field: The map. A digit is a meal with that reward (0: an empty patch). S is a start, and all starts are equally
-            likely. A dot is open ground. On a trail (<, >, ^ or v) every action moves in its direction. # and blanks
-            are hedges, which cannot be entered.
+        field: The map. A digit is a meal with that reward; a 0 ends the episode too. S is a start, and all starts are
+            equally likely. A dot is open ground. On a trail (<, >, ^ or v) every action moves in its direction. # and
+            blanks are hedges, which cannot be entered.
         most_steps: Episodes are truncated after this many steps; 0 means never.
 
     Raises:

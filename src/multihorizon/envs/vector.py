@@ -10,7 +10,7 @@ from multihorizon.errors import InputError
 
 
 class Moves(NamedTuple):
-    """The result of one step in each of M environments, those of all seeds.
+    """The result of one step in each of M environments; M counts the environments of all seeds.
 
     Where an episode has ended, `frames` holds the first frame of the next one, and `finals` holds the last frame of the
     old one. The other rows of `finals` are undefined.

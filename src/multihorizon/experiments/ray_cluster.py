@@ -34,7 +34,7 @@ LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": 
 RETRIES = 20  # how many times a task is restarted after its worker dies
 SECONDS_TO_ANSWER = 5.0
 SECONDS_BETWEEN_LOOKS = 0.5
-SECONDS_TO_LET_GO = 120.0  # longest wait for a run's lock; a worker cut off from its node holds it until it ends
+SECONDS_TO_LET_GO = 120.0  # longest wait for a run's lock; a worker that lost its node keeps the lock until it exits
 MEMORY_SHARE = 0.9  # share of a GPU's memory for all tasks on it together
 
 
@@ -76,10 +76,10 @@ def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Makes Ray start a cluster that listens only on the loopback interface and requires a token.
+    """Makes Ray start a cluster that listens only on the loopback interface, and requires a token if this version can.
 
     Ray reads these settings when it is imported, which the user may have done before. They are therefore also set in
-    its modules. `ray.init` has no argument for them: it replaces a loopback address by the address of the network.
+    its modules. `ray.init` cannot set them, and it replaces a loopback address by the machine's network address.
     """
     constants: Any = importlib.import_module("ray._private.ray_constants")
     core: Any = importlib.import_module("ray._raylet")

@@ -153,7 +153,10 @@ class HazardousMDP:
 
     @property
     def rows_in_unit_steps(self) -> float | None:
-        """The number of states times actions of `in_unit_steps`; None if a duration is not a whole number."""
+        """The number of states times the number of actions of the MDP that `in_unit_steps` returns.
+
+        None if a duration is not a whole number.
+        """
         if self.durations is None:
             return float(self.rewards.size)
         if not np.all(self.durations == np.round(self.durations)):

@@ -74,7 +74,8 @@ def simulate(
 def _ticks(durations: Float[np.ndarray, "S A"]) -> tuple[Shaped[np.ndarray, "S A"], int]:
     """Returns each duration in ticks, and the ticks in one unit of time.
 
-    Ticks are Python's whole numbers, which have no limit, unless float64 represents all sums of an episode exactly.
+    Ticks are float64 if it represents all sums of an episode exactly. Otherwise they are Python's whole numbers, which
+    have no limit.
     """
     lengths, each = np.unique(durations.reshape(-1), return_inverse=True)
     ticks, unit = in_whole_ticks(lengths)

@@ -172,7 +172,7 @@ class WeightedHeads:
     def _first_actions_of(
         self, lengths: Int[np.ndarray, " n"], ends: Float[np.ndarray, "left H S"], faded: int
     ) -> Int[np.ndarray, "n S"]:
-        """Returns the first actions of the plans with some lengths, computed backwards in time."""
+        """Returns the first actions of the plans of the given lengths, computed backwards in time."""
         actions = np.zeros((len(lengths), self.mdp.states), dtype=int)
         values = np.where((lengths >= faded)[:, None, None], ends[np.maximum(lengths - faded, 0)], 0.0)
         for t in range(min(faded, int(lengths[-1])) - 1, -1, -1):

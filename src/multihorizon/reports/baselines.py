@@ -82,7 +82,7 @@ class DopamineCurves:
         return FRAMES_PER_ITERATION * np.arange(1, curves.shape[1] + 1)
 
     def select(self, labels: list[str]) -> "DopamineCurves":
-        """Returns the curves of the base agents with which agents of these labels are compared."""
+        """Returns the curves of the base agents that `find_base_agents` returns for these labels."""
         named = find_base_agents(labels)
         return DopamineCurves({key: curves for key, curves in self.curves.items() if key[0].agent in named})
 

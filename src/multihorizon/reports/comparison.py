@@ -64,7 +64,7 @@ class Comparison:
     statistic: Statistic
     changes: list[ScoreChange]
     win_probability: IntervalEstimate
-    tied: tuple[str, ...] = ()  # if there is an interval: the agents whose seeds all tie in each environment
+    tied: tuple[str, ...] = ()  # agents whose own seeds score the same in each environment; empty without an interval
 
     @property
     def title(self) -> str:
@@ -93,7 +93,7 @@ class Aggregate:
     statistic: Statistic
     measures: dict[Measure, IntervalEstimate]
     seeds: tuple[int, ...]  # of each game
-    is_tied: bool  # whether all seeds have the same score in each game
+    is_tied: bool  # whether, in every game, all seeds have the same score
     profile: Float[np.ndarray, " X"]  # the share of runs above each threshold
     profile_low: Float[np.ndarray, " X"] | None
     profile_high: Float[np.ndarray, " X"] | None

@@ -59,7 +59,7 @@ class DiscountGroup(NamedTuple):
     """Agents that act by the same discount, and the discount that they were configured for."""
 
     agents: list[str]
-    environments: list[str]  # empty unless one of the agents acts by another discount in other environments
+    environments: list[str]  # empty unless one of the agents is in another group too
     acting: DiscountCurve
     wanted: DiscountCurve | None
 

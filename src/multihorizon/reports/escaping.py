@@ -21,7 +21,7 @@ _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 # A character reference in Markdown is text: it cannot begin a tag, a link, emphasis, code, mathematics or a table cell.
 _MARKDOWN = _HTML | _references("|[]*_`~#\\$^{}!@")
 _LINE_START = re.compile(r"^(?:[-+=]|\d+(?=[.)](?:\s|$)))")  # begins a list, a rule or a heading
-# GitHub also links what looks like an address, a user, an issue or an emoji after it has decoded the references.
+# After GitHub has decoded these references, it still links addresses, users and issues, and shows :name: as an emoji.
 _LINK = re.compile(r"&#(?:35|64);|:(?=\S)|www(?=\.)", re.IGNORECASE)
 _FORMULA_STARTS = ("=", "+", "-", "@")  # spreadsheet programs read a cell that starts with one as a formula
 

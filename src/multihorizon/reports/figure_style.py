@@ -113,9 +113,9 @@ def choose_line_styles(
 ) -> LineStyles:
     """Chooses a line style for each agent.
 
-    Baselines are grey. Every agent has its own colour and its own dashes, so that lines which coincide are all visible.
-    If there are more agents than colours, the two agents of a pair share a colour and the first is dashed; if the pairs
-    do not cover all agents, the colours repeat with other dashes.
+    Baselines are grey and differ in their dashes. The first six other agents differ in both colour and dashes, so that
+    lines which coincide are all visible. With more agents, the two agents of a pair share a colour and the first is
+    dashed, if there are at most six pairs and each agent is in exactly one. Otherwise colours repeat with other dashes.
     """
     ours = [agent for agent in agents if agent not in baselines]
     lines: tuple[Dash, ...] = ("-", *DASHES)
@@ -155,7 +155,7 @@ def render_svg(figure: Figure, name: str) -> str:
 
 
 def _adapt_to_page(attribute: str, value: str, name: str) -> str:
-    """Returns the value of an attribute with unique ids and the page's colours. Texts are no attributes."""
+    """Returns an attribute's value with unique ids and the page's colours."""
     if attribute == "id":
         return f"{name}-{value}"
     if attribute == f"{{{XLINK}}}href":

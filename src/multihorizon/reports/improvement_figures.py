@@ -13,7 +13,7 @@ MOST_PERCENT = 1e9  # a larger change has no bar
 MAX_NUMBERED_BARS = 20  # with more bars there is no room for numbers
 TITLE_CHARACTERS_PER_INCH, TICK_CHARACTERS_PER_INCH = 10, 14
 TICK_GAP = 2  # characters between tick labels
-AXIS_WIDTH = 0.85  # inches of a panel beside its bars
+AXIS_WIDTH = 0.85  # inches of a panel's width that bars and their tick labels cannot use
 MAX_LEVEL_WIDTH = 6.5  # inches of a panel; if horizontal tick labels need more, they are vertical
 
 

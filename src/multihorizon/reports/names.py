@@ -22,7 +22,7 @@ def show_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def number_repeats(texts: Sequence[str], pattern: str) -> list[str]:
-    """Returns the texts with a number in those that occurred before. `pattern` combines a text and its number."""
+    """Returns the texts, with a number in each repeat of an earlier text. `pattern` combines a text and its number."""
     taken, counts, found = set(texts), Counter[str](), []
     for text in texts:
         counts[text] += 1

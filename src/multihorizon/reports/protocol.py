@@ -131,13 +131,13 @@ def make_labels(configured: Configured) -> dict[str, str]:
 
 
 def _list_settings(agent: dict[str, Any]) -> dict[str, Any]:
-    """Returns an agent's settings by their dotted names; the type of a part, such as the loss, has the part's name."""
+    """Returns an agent's settings by their dotted names. The type of a part is named after it: loss, not loss.type."""
     settings = _flatten({name: value for name, value in agent.items() if name not in NOT_SETTINGS})
     return {name.removesuffix(".type"): value for name, value in settings.items()}
 
 
 def _select_shown(differing: set[str]) -> list[str]:
-    """Returns the settings that a label shows, in order. Different γ's have different weights, so γ's are enough."""
+    """Returns the settings that a label shows, in order. Where γ's differ, it leaves out weights."""
     return sorted(differing - {WEIGHTS} if GAMMAS in differing else differing)
 
 

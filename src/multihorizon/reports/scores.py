@@ -173,7 +173,7 @@ def _add_dopamine(
 
 
 def _add_paper(by_seed: dict[Statistic, SeedScores], environments: list[str], labels: list[str]) -> list[Baseline]:
-    """Adds the paper's scores of Multi-Rainbow and of the agents that these labels build on."""
+    """Adds the paper's scores of Multi-Rainbow and of the base agents that `find_base_agents` returns."""
     table = paper_table()
     shown = [Baseline(Source.PAPER, agent) for agent in (*find_base_agents(labels), "Multi-Rainbow")]
     added = []

@@ -148,7 +148,7 @@ def describe_ties(agents: Sequence[str]) -> str:
     that miss the true value are of this kind (benchmarks/interval_coverage.py).
 
     Args:
-        agents: The labels of the agents. Each scores the same with all seeds of an environment, in all environments.
+        agents: The labels of these agents. In each environment, all seeds of such an agent have the same score.
     """
     if not agents:
         return ""

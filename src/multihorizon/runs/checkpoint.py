@@ -185,7 +185,7 @@ class Checkpoints:
             )
 
     def _most_bytes(self, form: Any) -> int:
-        """Returns the size of the largest checkpoint of this run: even the directory of a zip file can take memory."""
+        """Returns the largest size that a checkpoint of this run can have. Larger files are not opened as zip files."""
         leaves = jax.tree.leaves(form)
         return MOST_ABOUT_BYTES + sum(array_bytes(_data(leaf)) + MOST_HEADER_BYTES for leaf in leaves)
 

@@ -88,7 +88,7 @@ class Configuration:
 
 
 def _check_kind(name: str, value: Any, hint: Any) -> None:
-    """Raises an error unless a value has exactly a declared type. A subclass would be stored by an unknown name."""
+    """Raises an error unless a value has exactly a declared type. `restored` does not know the names of subclasses."""
     kinds = get_args(hint) or (hint,)
     if type(value) not in kinds:
         raise InputError(f"{name} must be {' or '.join(kind.__name__ for kind in kinds)}, got {shown(value)}")

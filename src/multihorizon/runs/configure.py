@@ -126,7 +126,7 @@ def _collector(configuration: Configuration, chosen: World, torso: Torso) -> Col
     if chosen.on_device:
         return DeviceCollector(agent, chosen.on_device(), torso, schedule, *counts)
     assert chosen.on_host is not None
-    # A checkpoint after every iteration needs all episodes to end with the iteration.
+    # On the host, a checkpoint after every iteration is possible only if all episodes are cut off there.
     whole_every = 1 if configuration.checkpoint_minutes == 0 else None
     return HostCollector(agent, chosen.on_host, torso, schedule, *counts, whole_every=whole_every)
 

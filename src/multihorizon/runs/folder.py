@@ -44,7 +44,7 @@ MAY_CHANGE = (
 
 
 def fixed_settings(stored: dict[str, Any]) -> dict[str, Any]:
-    """Returns, of a configuration as JSON, the settings that must stay the same when a run is resumed."""
+    """Returns the settings of a configuration, given as JSON, that must stay the same when a run is resumed."""
     fixed = {name: value for name, value in stored.items() if name not in (*MAY_CHANGE, "versions")}
     if isinstance(schedule := stored.get("schedule"), dict):
         fixed["schedule"] = {name: value for name, value in schedule.items() if name not in MAY_CHANGE}
@@ -52,10 +52,10 @@ def fixed_settings(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def identity_checksum(folder: Path) -> str | None:
-    """Returns the checksum of the settings that a run keeps, which its weights and metrics also hold.
+    """Returns the checksum of the settings that stay the same when a run is resumed.
 
-    Runs with the same settings have the same checksum. None if the configuration is missing, or has no checksum of its
-    own because the user edited it.
+    The run's weights and metrics store it too. Runs with the same settings have the same checksum. None if the
+    configuration is missing, or if the user removed its own checksum to edit it.
     """
     if not (folder / CONFIGURATION).is_file():
         return None
@@ -108,7 +108,7 @@ def checkpoint_paths(folder: Path) -> list[Path]:
 
 
 def refuse_folders(folder: Path) -> None:
-    """Raises an error for a folder with the name of a file of a run, which training would fail to write much later."""
+    """Raises an error if a folder has the name of a file that a run writes. Training would fail much later."""
     for name in visible_files(folder) if os.path.isdir(folder) else ():
         path = folder / name
         if (name == CONFIGURATION or name.endswith((".npz", ".jsonl"))) and is_folder(path):

@@ -72,7 +72,7 @@ class TensorBoard:
         now = time.time()
         if self._writer is None:
             self._folder.mkdir(exist_ok=True)
-            # The name cannot be guessed, so it cannot exist already, as a link to another file. Names sort by time.
+            # The name cannot be guessed, so nobody can have put a link to another file there. Names sort by time.
             unique = f".{time.time_ns()}.{secrets.token_hex(8)}"
             self._writer = EventsWriter(str(self._folder / "events"), unique)
             # This makes TensorBoard discard what was written earlier for this and later steps.

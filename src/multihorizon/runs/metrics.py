@@ -26,7 +26,7 @@ FIELDS = {*COUNTS, *RATES, *BY_SEED, *LENGTHS, *BY_HEAD, "discount", RUN}
 
 # Limits on the memory and time that a hostile file can take.
 MOST_BYTES, MOST_LINE, MOST_DAMAGED = 2**30, 2**24, 10_000
-MOST_TIMES, LONGEST_TIME = 1_000, 40  # of the field `discount`: entries, and characters of a time
+MOST_TIMES, LONGEST_TIME = 1_000, 40  # limits of the field `discount`: entries, and characters of a key (a time)
 MOST_NAMED = 5  # numbers in a message
 
 

@@ -109,7 +109,7 @@ class Policy:
 
     @property
     def changes(self) -> list[str]:
-        """What the agent acts by, if it was changed after training: another discount, a measure of risk."""
+        """The changes to what the agent acts by, made after training: another discount, a measure of risk, or both."""
         discount = [str(self.reweighting.target)] if self.reweighting else []
         return discount + ([str(self.risk)] if self.risk else [])
 

@@ -80,8 +80,8 @@ def record(
     """Trains the remaining iterations of a run, and writes its metrics, weights and checkpoints.
 
     An interrupt stops training after the current step of the environments on the host, or after the current program on
-    the device. It then writes a checkpoint of the last complete iteration. A checkpoint that lacks the replay buffer is
-    written only if there is no other checkpoint or all iterations are complete.
+    the device. It then writes a checkpoint of the last complete iteration if the replay buffer of that moment is still
+    in memory, if there is no checkpoint yet, or if all iterations are complete.
 
     Args:
         trainer: The trainer.

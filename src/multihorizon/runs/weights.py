@@ -59,7 +59,7 @@ def load_weights(path: Path, like: Mapping[str, Shaped], run: Path | None = None
     Args:
         path: The weights file.
         like: The expected shape and type of each array, by name.
-        run: The folder of the run that the weights must belong to, unless they are too old to say.
+        run: The folder of the run that the weights must belong to. Files of older versions do not name their run.
 
     Returns:
         The arrays, by name.

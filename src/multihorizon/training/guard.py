@@ -73,7 +73,7 @@ class Guard:
         self._good = good_copy(training.learner.parameters)
 
     def check_returns(self, returns: Array | np.ndarray, where: str = "training") -> None:
-        """Raises `DivergenceError` unless all returns are finite. They are those of episodes, or their sums."""
+        """Raises `DivergenceError` unless all returns, or sums of returns, are finite."""
         found = np.asarray(returns)
         if not np.all(np.isfinite(found)):
             raise DivergenceError(

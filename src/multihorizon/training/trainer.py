@@ -30,9 +30,9 @@ class Progress:
     loss: float | None  # mean over heads, updates and seeds of this iteration
     epsilon: float
     steps_per_second: float  # of all seeds together
-    evaluated: tuple[int, int] | None = (
-        None  # steps and episodes of the current evaluation; returns and speed are then the evaluation's
-    )
+    # Steps and episodes of the current evaluation; None in training. In an evaluation, `returns`, `epsilon` and
+    # `steps_per_second` are also those of the evaluation, and `loss` is None.
+    evaluated: tuple[int, int] | None = None
 
 
 Report = Callable[[Progress], None]

@@ -252,7 +252,7 @@ def _own(env: Any, make: Any = None) -> World | None:
         if spec is None or any(wrapper.kwargs is None for wrapper in spec.additional_wrappers):
             raise InputError(
                 f"several copies of an environment are needed, and this {kind} cannot be copied, because it has no "
-                f"complete Gymnasium spec: pass a function that makes one, as in env=lambda: {kind}(...)"
+                f"complete Gymnasium spec: pass a function that makes it, as in env=lambda: {kind}(...)"
             )
         can_draw = "rgb_array" in env.metadata.get("render_modes", ())
         drawn = (lambda: gymnasium.make(spec, render_mode="rgb_array")) if can_draw else None

@@ -211,8 +211,9 @@ class Density(Prior):
     def _is_unbounded(self, end: float) -> bool:
         """Returns whether the density grows without bound towards a finite end of its support.
 
-        A rounding error in λ can make p finite at the end itself. The rise of p is therefore compared between three
-        distances from the end that fall by the same factor: towards a finite limit, the rise becomes smaller.
+        A rounding error in λ can make p finite at the end itself. p is therefore evaluated at three distances
+        from the end, each a thousandth of the one before. Towards a finite limit, its second rise is smaller than its
+        first.
         """
         low, high = self.support
         width = min(high, LARGEST) - low

@@ -208,7 +208,8 @@ class Mixture(Prior):
             low = np.where((flat > reached - mass) & (low < rate), np.minimum(rate, high), low)
             high = np.where((flat <= reached) & (high > rate), np.maximum(rate, low), high)
         found = _crossings(self.cdf, flat, low, high).reshape(u.shape)
-        # The ends are known exactly. Near them, sums of rounded probabilities would reach 0 or 1 too early.
+        # At u = 0 and u = 1 the quantile is an end of the support. A search would stop before it, because a sum of
+        # rounded probabilities can reach 0 or 1 too early.
         return np.where(u == 1, self.support[1], np.where(u == 0, self.support[0], found))[()]
 
     def _draw(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " {size}"]:
