@@ -16,7 +16,7 @@ from jaxtyping import install_import_hook
 
 # Types and shapes are checked while the tests run, except in modules that validate user input themselves.
 SOURCE = Path(__file__).parent.parent / "src"
-RUNS = ("configuration", "configure", "episodes", "metrics", "observations", "policy", "run", "saved_policy")
+RUNS = ("configuration", "configure", "episodes", "loading", "metrics", "observations", "policy", "run", "saved_policy")
 PUBLIC = {"errors", "agents.config", *(f"runs.{name}" for name in RUNS)}
 modules = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("*.py")]
 install_import_hook(

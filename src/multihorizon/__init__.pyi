@@ -46,12 +46,12 @@ from multihorizon.experiments.experiment import ExperimentRun as ExperimentRun
 from multihorizon.runs import loggers as loggers
 from multihorizon.runs.episodes import Returns as Returns
 from multihorizon.runs.episodes import evaluate as evaluate
+from multihorizon.runs.loading import load as load
+from multihorizon.runs.loading import load_run as load_run
 from multihorizon.runs.policy import Policy as Policy
 from multihorizon.runs.progress import NoProgress as NoProgress
 from multihorizon.runs.progress import PrintedProgress as PrintedProgress
 from multihorizon.runs.run import Run as Run
-from multihorizon.runs.run import load as load
-from multihorizon.runs.run import load_run as load_run
 from multihorizon.runs.run import train as train
 
 __version__: str

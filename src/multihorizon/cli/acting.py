@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def opened(options: argparse.Namespace) -> "Run | Policy":
     """Opens the run or saved policy in the folder RUN. --weights and --of-seed are errors for a saved policy."""
     from multihorizon.runs.folder import CONFIGURATION
-    from multihorizon.runs.run import load, load_run
+    from multihorizon.runs.loading import load, load_run
     from multihorizon.training.worlds import OWN
 
     folder: Path = options.run

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     running.use_device(options.device)
-    from multihorizon.runs.run import load_run
+    from multihorizon.runs.loading import load_run
 
     watcher = running.Terminal(options.json)
     given = {name: getattr(options, name) for name in ("checkpoint_minutes", "evaluation_steps")}

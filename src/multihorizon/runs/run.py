@@ -1,4 +1,4 @@
-"""Training from Python: `train`, the run that it returns, and policies loaded from disk."""
+"""Training from Python: `train`, and the run that it returns."""
 
 import os
 from collections.abc import Sequence
@@ -31,11 +31,9 @@ from multihorizon.runs.policy import Policy
 from multihorizon.runs.progress import NoProgress, Watcher, check_hooks
 from multihorizon.runs.recording import Callback, record
 from multihorizon.runs.records import Records
-from multihorizon.runs.saved_policy import CONFIGURATION as POLICY
-from multihorizon.runs.saved_policy import load_policy
 from multihorizon.runs.weights import load_weights
 from multihorizon.training import memory
-from multihorizon.training.worlds import OWN, names_module, stored_world, world
+from multihorizon.training.worlds import OWN, stored_world, world
 
 
 @dataclass(frozen=True)
@@ -311,59 +309,3 @@ def _folder(out: str | Path) -> Path:
     if foreign and CONFIGURATION not in foreign:
         raise InputError(f"{folder} holds other files, such as {foreign[0]}, and no run; choose another folder")
     return folder
-
-
-def load_run(
-    path: str | Path, *, env: Any = None, network: Any = None, eval_env: Any = None, trust: bool = False
-) -> Run:
-    """Opens the folder of a run. Opening an untrusted folder cannot run code, unless `trust` is set.
-
-    Args:
-        path: The folder.
-        env: The environment, if the run was trained in a user-defined one.
-        network: The network, if the run was trained with a user-defined one.
-        eval_env: The environment for evaluation, if it differs from the one for training.
-        trust: Whether to import the Python module that the folder names for its environment, as in
-            `gym/module:Name-v0`.
-
-    Returns:
-        The run.
-
-    Raises:
-        InputError: The folder holds no run, or its environment would import a module and `trust` is not set.
-    """
-    folder = as_path("path", path)
-    configuration = read_configuration(folder)
-    if env is None and names_module(configuration.environment):
-        env = world(configuration.environment) if trust else stored_world(configuration.environment)
-    chosen = None if env is None else world(env)
-    return Run(folder, configuration, Own(chosen, network, None if eval_env is None else world(eval_env)))
-
-
-def load(
-    path: str | Path, *, env: Any = None, network: Any = None, seed: int | None = None, trust: bool = False
-) -> Policy:
-    """Loads a policy. Unless `trust` is set, loading cannot run code: the files hold only numbers and settings.
-
-    Args:
-        path: A folder that `Policy.save` wrote, or the folder of a run.
-        env: The environment, if the policy was trained in a user-defined one. Its shapes must match the policy's.
-        network: The network, if the policy was trained with a user-defined one.
-        seed: The seed, if the folder holds a run; the first by default.
-        trust: Whether to import the Python module that the folder names for its environment, as in
-            `gym/module:Name-v0`.
-
-    Returns:
-        The policy, with frozen weights.
-
-    Raises:
-        InputError: The folder holds neither a policy nor a run, or the environment or network has other shapes.
-    """
-    folder = as_path("path", path)
-    if os.path.isfile(folder / POLICY):
-        if seed is not None:
-            raise InputError(f"seed chooses a seed of a run, but {folder} holds a saved policy, which is one agent")
-        return load_policy(folder, env, network, trust)
-    if os.path.isfile(folder / CONFIGURATION):
-        return load_run(folder, env=env, network=network, trust=trust).policy(seed)
-    raise InputError(f"{folder} holds neither a policy ({POLICY}) nor a run ({CONFIGURATION})")
