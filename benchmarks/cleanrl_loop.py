@@ -5,7 +5,7 @@
     ../peer/bin/pip install torch "gymnasium>=1.1" ale-py tyro tensorboard opencv-python-headless -e .
     ../peer/bin/python benchmarks/cleanrl_loop.py ../cleanrl --out results/speed/cleanrl.json
 
-CleanRL's script runs unchanged and with its own settings, except for the length, the warm-up and the replay capacity.
+CleanRL's script runs unchanged and with its own settings, except for game, length, warm-up and replay capacity.
 Shims restore names that Gymnasium has changed and conversions that NumPy 2.4 no longer allows. The first updates are
 not timed; the measured time then runs to the last update. It includes the environment, the replay buffer and one update
 for every four agent steps. Without OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU, set

@@ -11,7 +11,8 @@ The other tables are for our interval of the probability of improvement in one g
 result, as when every seed of one agent beats every seed of the other, there is no interval. The coverage counts only
 the trials that have one. In the second table, the noise is normal. In the third, a seed reaches the largest possible
 score with a given probability and otherwise scores uniformly below it, so scores tie. A report shows a warning if all
-seeds of an agent tie; the last two columns of this table are the coverage with and without that warning.
+seeds of an agent tie; the last two columns of this table are the coverage of the trials with that warning, and of
+those without it.
 """
 
 from collections.abc import Callable
@@ -77,7 +78,7 @@ def normal_wins(seeds: int, gap: float) -> tuple[float, float]:
 
 
 def tied_wins(seeds: int, reach: tuple[float, float]) -> tuple[float, float, float, float]:
-    """Returns what `normal_wins` returns, for scores that tie, and the coverage with and without a warning."""
+    """Returns what `normal_wins` returns, for scores that tie, and the coverage of trials with and without warning."""
 
     def play(rng: np.random.Generator, count: int) -> list[np.ndarray]:
         return [np.where(rng.random(count) < one, 1.0, rng.uniform(0, 1, count)) for one in reach]

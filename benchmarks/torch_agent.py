@@ -53,7 +53,7 @@ def same_padding(length: int, size: int, stride: int) -> tuple[int, int]:
 
 
 def convolved(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, size: int, stride: int) -> torch.Tensor:
-    """Convolves [B h w I] to [B h2 w2 O] with SAME padding. `packed` determines the layout of the weight."""
+    """Convolves [B h w I] to [B h2 w2 O] with SAME padding. The weight has the layout that `packed` returns."""
     before, after = same_padding(x.shape[1], size, stride)
     if weight.ndim == 4:
         channels_first = F.pad(x.permute(0, 3, 1, 2), (0, after - before) * 2)

@@ -51,7 +51,8 @@ def test_losses_and_gradients_are_exact_to_the_types_precision(
         mine = np.swapaxes(matrix[:, action], 0, 1)  # [B H Z F]
         logits = np.einsum("bhzf,bf->bhz", mine, rows) + np.swapaxes(bias[:, action], 0, 1)
         scale = np.einsum("bhzf,bf->bhz", np.abs(mine), np.abs(rows)) + np.abs(np.swapaxes(bias[:, action], 0, 1))
-        # "bfloat16" stands for exact factors: the kernel multiplies in float32, without tensor cores.
+        # The kernel multiplies in float32 without tensor cores, so its factors are exact, whatever their type.
+        # `product_error` treats factors as exact if its type is "bfloat16".
         logit_error = (product_error("bfloat16", FEATURES + 2) * scale).max(axis=2)  # [B H]
         # The errors of exp and log are a few units in the last place; the error of the sum over atoms is ATOMS units.
         logits = logits - logits.max(axis=2, keepdims=True)

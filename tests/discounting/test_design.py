@@ -55,7 +55,7 @@ def test_stated_error_is_the_largest_over_the_whole_range_of_k() -> None:
     between = np.geomspace(0.05, 1.0, 31)
     largest = max(reweight(design.horizons, discount.hyperbolic(float(k)), t_max=100).max_error for k in between)
     assert design.max_error == pytest.approx(largest, rel=0.01)
-    # At the k of the search, errors are smaller than between them.
+    # Errors are smaller at the values of k that the search used than between these values.
     assert max(fit.max_error for fit in design.fits) < 0.95 * largest
     assert design.worst in design.between
 

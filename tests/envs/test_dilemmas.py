@@ -49,7 +49,7 @@ def test_only_heads_with_own_values_wait_at_the_crossroads() -> None:
     assert len(found[0].path) == LONGEST
     assert found[0].believed > 6.6 / 11 > found[2].believed - 2e-3
     assert found[2].earned == pytest.approx(6.6 / 11, abs=2e-3)
-    assert found[1].earned < found[2].earned  # the precommitted agent waits a step
+    assert found[1].earned < found[2].earned  # this agent waits a step; the plan by `precommitted` does not
     for rule in (naive, precommitted):
         assert rule(CROSSROADS.mdp(), HORIZONS).actions[0, 0] == 1
 

@@ -68,7 +68,10 @@ ACTIVE = [
 @pytest.mark.parametrize("text", ACTIVE)
 @pytest.mark.parametrize("place", ["{}", "a {}", "| a |\n|---|\n| {} |", "## {}", "- {}"])
 def test_markdown_shows_names_as_text(text: str, place: str) -> None:
-    """A Markdown parser finds only text and empty comments, and GitHub would link no part between comments."""
+    """A Markdown parser finds only text and empty comments.
+
+    No piece of text between comments has anything that GitHub would turn into a link or an emoji.
+    """
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     plain, written = (parser.parse(place.format(word)) for word in ("x", escape_markdown(text)))
     assert [token.type for token in plain] == [token.type for token in written]

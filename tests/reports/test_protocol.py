@@ -31,7 +31,10 @@ def test_agents_with_the_same_name_are_labelled_by_their_differences(tmp_path: P
 
 
 def test_a_label_names_each_difference_once() -> None:
-    """Labels omit `chosen` and `base`, which repeat other settings. Where γ's differ, they also omit the weights."""
+    """Labels omit an agent's fields `base` and `chosen`, which repeat other settings.
+
+    Where γ's differ, labels also omit the weights.
+    """
     few = mh.minimax_grid(mh.discount.hyperbolic(0.01), heads=4, gamma_max=0.99)
     agents = [
         mh.agent("dqn"),

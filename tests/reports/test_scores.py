@@ -107,7 +107,7 @@ def test_sizes_of_runs_are_described(tmp_path: Path) -> None:
 
 
 def test_agent_may_have_the_name_of_a_baseline(tmp_path: Path) -> None:
-    """Such an agent is not a baseline itself. If the paper has a baseline of that name, the agent replaces it."""
+    """An agent labelled like a baseline is not one. A baseline of the paper with the same label is left out."""
     labels = ("paper's best", "paper's Rainbow")
     runs = [{"label": a, "environment": "atari/Pong", "folder": a, "seeds": 1, "wanted": None} for a in labels]
     write_sweep(tmp_path, runs)

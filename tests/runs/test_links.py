@@ -167,7 +167,7 @@ def test_a_link_in_the_folder_of_events_is_rejected(
 
 
 def test_links_with_names_that_can_be_guessed_are_not_followed(tmp_path: Path, outside: Path) -> None:
-    """The library that writes events names its file by the second and the host."""
+    """The library that writes events puts the time in seconds and the host into the name of its file."""
     logger = TensorBoard()
     logger.begin(tmp_path, {}, 0)
     (tmp_path / "events").mkdir()

@@ -143,7 +143,7 @@ def test_header_is_not_evaluated(tmp_path: Path, header: str) -> None:
 
 
 def test_long_directory_of_a_zip_file_is_not_read(tmp_path: Path) -> None:
-    """The file is not too large for its arrays, but it says that all of it is the directory, which zipfile reads."""
+    """The file is not too large, but it claims to be one long zip directory, which zipfile would read at once."""
     (tmp_path / "x.npz").write_bytes(bytes(2**24) + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 2**24, 0, 0))
     tracemalloc.start()
     try:

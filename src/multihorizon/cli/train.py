@@ -17,7 +17,7 @@ weights, and checkpoints. You can stop a run at any time; `multihorizon resume` 
 EPILOG = """\
 environments:
   pathworld, foraging, shortcut       small worlds with exact solutions; they run on the device together with the agent
-  dilemma/NAME                        small worlds: temptation, chore and crossroads, in which plans change; control
+  dilemma/NAME                        small worlds: plans change in temptation, chore, crossroads, but not in control
   minatar/GAME                        the games of MinAtar, which also run on the device
   pathworld/hazard, foraging/hazard, shortcut/hazard
                                       train without hazard and evaluate under it

@@ -66,8 +66,8 @@ def reweight(
         t_max: The last step over which the error is measured, at least 1. Give the length of an episode.
         method: The criterion for the best weights.
         tolerance: The largest error that is accepted, as a share of d(0). A deadline jumps from 1 to 0, which no sum of
-            exponentials does. For a deadline, set it to 0.5 with the minimax methods, and to up to 0.65 with the
-            least-squares methods.
+            exponentials does. For a deadline, set the tolerance to 0.5 with the minimax methods, and to as much as
+            0.65 with the least-squares methods.
 
     Returns:
         The same discount factors with new weights, the largest error, and the step at which it occurs.

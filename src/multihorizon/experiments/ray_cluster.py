@@ -29,7 +29,7 @@ ENVIRONMENT = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # otherwise each worker's death is printed between the results
 }
 # With these settings a local cluster listens only on the loopback interface, as Ray does by default on macOS and
-# Windows. It also requires a token, if this version of Ray supports one. They replace the user's own values.
+# Windows. It also requires a token, if this version of Ray supports one. The settings replace the user's own values.
 LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 RETRIES = 20  # how many times a task is restarted after its worker dies
 SECONDS_TO_ANSWER = 5.0

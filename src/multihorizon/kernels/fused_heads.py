@@ -77,9 +77,9 @@ def losses_of_action(
     action: Int[Array, ""],
     target: Float[Array, "H Z"],
 ) -> tuple[Float[Array, " H"], Float[Array, "H Z"]]:
-    """Returns the cross-entropy with `target`, which sums to one, and the probabilities, for the action taken.
+    """Returns each head's cross-entropy with `target`, and its probabilities, for the action taken.
 
-    Only the cross-entropy has a gradient, and not with respect to `target`.
+    Each row of `target` sums to one. Only the cross-entropy has a gradient, and not with respect to `target`.
     """
     losses, probabilities, _ = _call(actions, weight, bias, features, action, target)
     return losses, probabilities

@@ -129,9 +129,9 @@ def _series(
 ) -> Float[np.ndarray, "S A"]:
     """Sums Σ_t s(t) d(t) E[R_t], with the slowest exponential moved from s·d into the chain.
 
-    Let c(t) = s(t) d(t) / slowest^t ≤ bound and m_j = max_s slowest^j P(still earning after j steps). The terms after
-    the first t add up to at most bound · max|R| · Σ_{j≥t} m_j. As m_{i+j} ≤ m_i m_j, that sum is at most
-    Σ_{j<t} m_j · m_t / (1 - m_t).
+    Let c(t) = s(t) d(t) / slowest^t ≤ bound, and let m_j be slowest^j times the largest probability, over all states,
+    of still earning after j steps. The terms after the first t add up to at most bound · max|R| · Σ_{j≥t} m_j. As
+    m_{i+j} ≤ m_i m_j, the sum Σ_{j≥t} m_j is at most (Σ_{j<t} m_j) · m_t / (1 - m_t).
     """
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     if slowest == 0:

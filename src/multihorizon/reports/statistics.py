@@ -144,8 +144,8 @@ def describe_ties(agents: Sequence[str]) -> str:
     """Returns a warning for readers about agents whose seeds all have the same score, and nothing if there are none.
 
     Resamples of such an agent are all equal, so the interval treats its scores as exact. That is wrong if the scores
-    tie at a limit that not every run reaches. In simulations, nearly all intervals of the probability of improvement
-    that miss the true value are of this kind (benchmarks/interval_coverage.py).
+    tie at the largest possible score, which other runs may miss. In simulations, nearly all intervals of the
+    probability of improvement that miss the true value are of this kind (benchmarks/interval_coverage.py).
 
     Args:
         agents: The labels of these agents. In each environment, all seeds of such an agent have the same score.

@@ -88,7 +88,10 @@ class Configuration:
 
 
 def _check_kind(name: str, value: Any, hint: Any) -> None:
-    """Raises an error unless a value has exactly a declared type. `restored` does not know the names of subclasses."""
+    """Raises an error unless a value has one of the declared types.
+
+    Subclasses are refused, because `restored` does not know their names.
+    """
     kinds = get_args(hint) or (hint,)
     if type(value) not in kinds:
         raise InputError(f"{name} must be {' or '.join(kind.__name__ for kind in kinds)}, got {shown(value)}")

@@ -80,8 +80,8 @@ def record(
     """Trains the remaining iterations of a run, and writes its metrics, weights and checkpoints.
 
     An interrupt stops training after the current step of the environments on the host, or after the current program on
-    the device. It then writes a checkpoint of the last complete iteration if the replay buffer of that moment is still
-    in memory, if there is no checkpoint yet, or if all iterations are complete.
+    the device. A checkpoint of the last complete iteration is then written if the replay buffer is still as it was at
+    the end of that iteration, if there is no checkpoint yet, or if all iterations are complete.
 
     Args:
         trainer: The trainer.

@@ -51,7 +51,7 @@ class Pace:
         return -(-steps // self.steps)
 
     def learns_from(self, first: int, held_steps: int) -> int:
-        """Returns the cycle from which updates are made.
+        """Returns the first cycle that has updates, at `first` or later.
 
         `first` is the next cycle, and the buffer holds `held_steps` steps. A replay buffer that was not saved in a
         checkpoint is refilled before updates are made.
@@ -80,7 +80,7 @@ def make_pace(agent: AgentConfig, num_envs: int, at_once: int | None = None) -> 
     if steps > MOST_STEPS:
         raise InputError(
             f"update_period_steps={period:,} and {at_once:,} environments need cycles of {steps:,} steps, but at most "
-            f"{MOST_STEPS:,} are possible; choose an update_period_steps with a larger common divisor"
+            f"{MOST_STEPS:,} are possible; choose an update_period_steps that shares a larger divisor with {at_once:,}"
         )
     return Pace(period // common, at_once // common, steps, -(-agent.warm_up_steps // steps))
 

@@ -212,8 +212,8 @@ class Density(Prior):
         """Returns whether the density grows without bound towards a finite end of its support.
 
         A rounding error in λ can make p finite at the end itself. p is therefore evaluated at three distances
-        from the end, each a thousandth of the one before. Towards a finite limit, its second rise is smaller than its
-        first.
+        from the end, each a thousandth of the one before. Towards a finite limit, p rises
+        less from the second distance to the third than from the first to the second.
         """
         low, high = self.support
         width = min(high, LARGEST) - low

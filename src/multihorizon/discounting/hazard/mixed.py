@@ -14,7 +14,7 @@ from multihorizon.errors import InputError, numbers, shown
 CHUNK = 2_000_000  # entries of the [atoms, times] table that are in memory at once
 MOST_TURNS = 250  # of the search for a quantile of a mixture
 RELATIVE = 4 * np.finfo(float).eps  # precision of the search, relative to the hazard or the probability
-LEAST, MOST = 1e-300, 1e300  # hazards outside this range are searched as if they lay at its ends
+LEAST, MOST = 1e-300, 1e300  # ends of the logarithmic scale of the search
 
 
 def _probabilities(weights: Sequence[float] | np.ndarray, count: int, of: str) -> np.ndarray:
