@@ -166,8 +166,8 @@ def test_checkpoint_whose_description_is_compressed_and_broken_is_named(tmp_path
             kept.restore(lambda: trainer.init(0), pytest.fail)
 
 
-def test_seek_error_within_a_checkpoint_names_the_file(tmp_path: Path) -> None:
-    """A directory that claims to lie before the start of the file makes zipfile seek to a negative position."""
+def test_wrong_offset_within_a_checkpoint_names_the_file(tmp_path: Path) -> None:
+    """The zip file's directory says that the description of the run begins beyond the end of the file."""
     trainer = trainer_of(small())
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
     kept.save(trainer.init(0), 1)

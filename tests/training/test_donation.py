@@ -22,7 +22,7 @@ from multihorizon.training.trainer import Iteration
 
 
 def moved(program: Any, given: tuple[Any, ...], returned: tuple[str, ...] = ()) -> list[str]:
-    """Returns the results that take the memory of another argument. `returned` names the elements of a tuple."""
+    """Returns the results that take the memory of another argument. `returned` lists names for a tuple of results."""
     text = program.lower(*given).as_text(debug_info=True)
     main = next(line for line in text.splitlines() if "func.func public @main(" in line)
     results = re.findall(r'jax\.result_info = "result([^"]*)"', main)

@@ -127,7 +127,7 @@ def test_a_return_that_is_not_finite_stops_training(value: float) -> None:
 
 
 def test_sums_that_are_not_finite_stop_training() -> None:
-    """They could not be written as metrics. Few updates are not compared with an untrained network's."""
+    """They could not be written as metrics. Two updates are too few to compare with an untrained network's loss."""
     overflowing = state(2, 0.1)
     overflowing = overflowing._replace(tally=overflowing.tally._replace(values=jnp.full((1, 1), jnp.inf)))
     with pytest.raises(DivergenceError, match="the losses or values up to update 501 overflow"):

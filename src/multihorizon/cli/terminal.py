@@ -29,7 +29,7 @@ def plain(text: str, style: str = "") -> "Text":
 
 
 def console(stderr: bool = False) -> "Console":
-    """Returns a console for stdout or stderr. It prints text as it is, without markup and emoji codes."""
+    """Returns a console for stdout or stderr. It prints text as it is: markup and emoji codes are not interpreted."""
     from rich.console import Console
 
     class Pipe(Console):

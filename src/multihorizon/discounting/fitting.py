@@ -31,7 +31,7 @@ HEAVY = 100.0  # weight, relative to the others, of a row that must nearly hold
 RIDGE = 1e-6  # changes the root mean square of the error by at most RIDGE · MOST_SIGNED
 SAME = 1e-12  # relative; a smaller improvement of a sum of squares is rounding
 BLOCK = 4096  # steps that are factorised at once
-CANDIDATES, BOUNDED = 300, 4000  # numbers of γ's that stand in for all γ ≤ cap: in the fit, in the bound
+CANDIDATES, BOUNDED = 300, 4000  # how many γ's stand in for all γ ≤ cap: first in the fit, then in the bound
 STEEPEST = 0.31  # largest |∂²e^{-λt} / ∂(ln λ)²|
 
 

@@ -47,10 +47,11 @@ def paper_grid(
 ) -> Horizons:
     """Makes the paper's grid, a Riemann sum over γ (Appendix C, equations 25 to 27).
 
-    The nodes are those of the authors' code: xᵢ = 1 - bⁱ for i = 0..n-1 with b = exp(ln(1 - γ_max^{1/k}) / n).
-    Node n, whose γ would be γ_max itself, is not used, so the largest γ lies below `gamma_max`. A single head has
-    γ = `gamma_max`. For the exponential prior, γᵢ = xᵢ^k. For every prior, xᵢ is the probability of a hazard above
-    -ln γᵢ, which extends the grid to every prior without point masses.
+    For the exponential prior with mean k, the nodes are those of the authors' code: xᵢ = 1 - bⁱ for i = 0..n-1 with
+    b = exp(ln(1 - γ_max^{1/k}) / n), and γᵢ = xᵢ^k. Here 1 - γ_max^{1/k} is the probability of a γ above `gamma_max`,
+    and xᵢ is the probability of a hazard above -ln γᵢ. With these two probabilities, the grid is defined for every
+    prior without point masses. Node n, whose γ would be γ_max itself, is not used, so the largest γ lies below
+    `gamma_max`. A single head has γ = `gamma_max`.
 
     Args:
         source: The discount to approximate, or its prior. A discount needs a prior without point masses.

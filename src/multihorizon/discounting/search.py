@@ -19,7 +19,7 @@ from multihorizon.discounting.fitting import fitted_steps, peaks
 
 GOOD_ENOUGH = 1e-5  # relative to d(0); learned values are less exact than that, and below it the search is slow
 NEAR_FLOOR = 0.01  # relative to the largest floor; errors this close to their floors are good enough too
-STEEPNESS = 20.0  # weight of a residual's excess over the largest floor, relative to that over its discount's floor
+STEEPNESS = 20.0  # weight of a residual's excess over the largest floor; its excess over its own floor has weight 1
 FITTED_TIMES = 1000
 DESCENTS, FINE_DESCENTS = 25, 60
 FINE_GAIN = 1e-6  # relative

@@ -23,7 +23,7 @@ MOST_KEPT = 50_000_000  # expected rewards of one period
 REPEATS = 1e-14  # relative; expected rewards that differ by less count as equal
 SETTLED = 1024  # periods after which three terms of the formula are accurate
 MARGIN = 1e-6  # required excess of the exponent over 1
-SETTLING = 1e-5  # share of the longest time; the exponents of a power law at both times must agree
+SETTLING = 1e-5  # share of the longest time; the power law's exponent must be the same there as at the longest time
 TAIL = 1e-10  # largest error of the sum after the longest time, relative to the whole sum
 X, W = np.polynomial.legendre.leggauss(20)
 
@@ -138,7 +138,8 @@ def _period(chain: sparse.csr_array) -> int:
             continue
         root = int(np.flatnonzero(label == one)[0])
         steps = csgraph.dijkstra(chain, indices=root, unweighted=True)
-        # The period of a class divides the length of every cycle, and each length is a sum of these differences.
+        # The period of a class is the greatest common divisor of the lengths of its cycles. Each such length is a sum
+        # of differences steps[start] + 1 - steps[end], whose greatest common divisor is the period too.
         lengths = np.abs(steps[starts[inside]] + 1 - steps[ends[inside]]).astype(int)
         period = math.lcm(period, int(np.gcd.reduce(lengths)))
     return period

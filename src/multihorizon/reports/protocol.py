@@ -131,7 +131,7 @@ def make_labels(configured: Configured) -> dict[str, str]:
 
 
 def _list_settings(agent: dict[str, Any]) -> dict[str, Any]:
-    """Returns an agent's settings by their dotted names. The type of a part is named after it: loss, not loss.type."""
+    """Returns an agent's settings by their dotted names. A part's type is listed as `loss`, not as `loss.type`."""
     settings = _flatten({name: value for name, value in agent.items() if name not in NOT_SETTINGS})
     return {name.removesuffix(".type"): value for name, value in settings.items()}
 

@@ -198,7 +198,7 @@ class Checkpoints:
             self._check_owner(file, iterations)
             held = {name for name in file.namelist() if not name.startswith((ABOUT, *OF_ONE_ITERATION))}
             has_replay = any(name.startswith(".replay") for name in held)
-            if not has_replay:  # written when training stopped early, at its end, or with `with_replay` False
+            if not has_replay:  # written at the end of training, when it stopped early, or with `with_replay` False
                 kept = {name: leaf for name, leaf in kept.items() if not name.startswith(".replay")}
             if held != set(kept):
                 raise ValueError("its arrays are not those of this run")

@@ -54,8 +54,8 @@ def fixed_settings(stored: dict[str, Any]) -> dict[str, Any]:
 def identity_checksum(folder: Path) -> str | None:
     """Returns the checksum of the settings that stay the same when a run is resumed.
 
-    The run's weights and metrics store it too. Runs with the same settings have the same checksum. None if the
-    configuration is missing, or if the user removed its own checksum to edit it.
+    The run's weights and metrics store this checksum. Runs with the same settings have the same checksum. None if the
+    configuration is missing, or if the user removed the configuration's own checksum in order to edit it.
     """
     if not (folder / CONFIGURATION).is_file():
         return None
