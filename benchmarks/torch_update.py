@@ -91,9 +91,9 @@ class Subject:
         """Returns a function that makes `updates` updates of each seed. The form `graph` is captured after warm-up."""
 
         def several(updates: int = updates) -> None:
-            # All streams wait for the current stream before the first seed starts, not each just before its own seed.
-            # PyTorch reuses streams, so the current stream may be that of an earlier seed, and a stream that waited for
-            # it later would also wait for that seed's updates.
+            # Every stream waits for the current stream now, before any seed starts. PyTorch reuses streams, so the
+            # current stream may also be the stream of one seed. A stream that waited for it after that seed had started
+            # would also wait for that seed's updates.
             for stream in self._streams:
                 stream.wait_stream(torch.cuda.current_stream())
             for seed in range(len(self.agents)):

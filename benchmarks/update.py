@@ -237,7 +237,7 @@ def peers(case: dict[str, Any], sizes: Sizes, usual: bool, autotune: bool) -> It
                 case["seeds"],
             )
             yield how, torch_update.measured(subject, form, sizes.updates, ROUNDS, sizes.times)
-        except RuntimeError as problem:  # out of memory, or a form that does not work; there is no fallback
+        except RuntimeError as problem:  # out of memory, or PyTorch cannot run this `form`; there is no fallback
             yield how, f"{type(problem).__name__}: {str(problem)[:500]}"
         subject = None
         torch_update.release()

@@ -193,7 +193,10 @@ def test_own_values_are_the_fixed_point_of_naive_and_precommitted_updates(
 
 
 def test_n_step_returns_move_own_values_towards_what_the_agent_does() -> None:
-    """A head would wait for the reward of 2, but the agent takes the reward of 1: own values are not a fixed point."""
+    """A head would wait for the reward of 2, but the agent takes the reward of 1.
+
+    Own values are therefore a fixed point with one-step returns, but not with n-step returns.
+    """
     transitions = np.zeros((STATES, ACTIONS, STATES))
     transitions[0, :, 1] = transitions[1, 1, 2] = 1
     rewards = np.zeros((STATES, ACTIONS))

@@ -129,7 +129,9 @@ class LeftAtOnceError(BaseException):
 
 
 def interrupted_main(words: list[str], wanted: int, number: int) -> tuple[int | None, bool]:
-    """Runs a command line, and sends a signal at trace event number `wanted` of the files below.
+    """Runs a command line, and sends a signal at trace event number `wanted`.
+
+    Only events in the three files named below are counted.
 
     Returns:
         The exit status (None if `leave_at_once` was called), and whether the signal was sent.

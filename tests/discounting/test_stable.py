@@ -116,7 +116,7 @@ def test_quantiles_of_very_small_probabilities_follow_the_power_of_the_tail() ->
     ids=repr,
 )
 def test_the_quantiles_of_an_environment_under_hazard_are_found_quickly(prior: Prior) -> None:
-    """The hazard wrapper takes 65,536 quantiles. By bisection of each, they took minutes."""
+    """The hazard wrapper computes 65,536 quantiles. Finding each of them by bisection took minutes."""
     began = time.process_time()
     quantiles = np.asarray(prior.quantile((np.arange(65_536) + 0.5) / 65_536))
     assert time.process_time() - began < 8

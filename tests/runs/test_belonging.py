@@ -75,7 +75,7 @@ def test_files_of_older_versions_and_an_edited_configuration_are_used(tmp_path: 
     used(folder)
     used(written(tmp_path / "new"))
     content = read_json(tmp_path / "new/config.json") | {"environment": "mine"}
-    write_json(tmp_path / "new/config.json", content)  # without a checksum, as users must do
+    write_json(tmp_path / "new/config.json", content)  # without a checksum, which users must remove after editing
     used(tmp_path / "new")
 
 

@@ -135,7 +135,10 @@ def test_interrupt_within_iteration_loses_only_that_iteration(tmp_path: Path, ma
 
 
 def test_interrupt_keeps_checkpoint_with_replay(tmp_path: Path) -> None:
-    """The resumed run equals an uninterrupted one. A later checkpoint without its replay buffer would change it."""
+    """The resumed run equals an uninterrupted one.
+
+    It would not if a checkpoint without the replay buffer were saved after the one with it.
+    """
     run(tmp_path / "whole")
     trainer, configuration = configured()
     iterate = trainer.iterate
@@ -221,7 +224,7 @@ def test_checkpoints_wait_until_no_episode_is_open(tmp_path: Path) -> None:
 def test_checkpointing_every_iteration_cuts_off_episodes_every_iteration(minutes: float, expected: int) -> None:
     """With a checkpoint every 10 minutes, episodes are cut off every 5 iterations.
 
-    These are 2,000 steps: 500 in each of the 4 environments, which is the longest episode of CartPole.
+    Five iterations have 2,000 steps: 500 in each of the 4 environments, the length of CartPole's longest episode.
     """
     chosen = world("gym/CartPole-v1")
     configuration = configured_for(

@@ -34,7 +34,7 @@ class Plain(gymnasium.Env[Any, Any]):
 
 
 class Drawn(Plain):
-    """The same, and can be drawn."""
+    """A `Plain` environment that can be drawn."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012 - Gymnasium's own declaration
 

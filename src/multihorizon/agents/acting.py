@@ -65,7 +65,7 @@ def acting_weights(acting: Acting | float, horizons: Horizons) -> Float[np.ndarr
 
 
 def _check_weights(acting: str, weights: Float[np.ndarray, " H"]) -> None:
-    """Raises an error if the weights are all 0, or would all be 0 or infinite in float32."""
+    """Raises an error if all weights are 0, or the largest in absolute value lies outside 1e-30 to 1e30."""
     largest = float(np.abs(weights).max())
     if largest == 0:
         raise InputError(

@@ -9,7 +9,8 @@ SUMMARY = "continues a run that was stopped, or extends one that is finished: mu
 DESCRIPTION = """\
 Continues from the newest checkpoint. On a CPU the run ends with the same weights, bit for bit, as if it had never been
 stopped. There are three exceptions, in which the replay buffer is filled again first: a run whose only checkpoint was
-written by an interrupt, a run with --no-checkpoint-replay, and a finished run that is extended.
+written without it when an interrupt or a callback stopped training, a run with --no-checkpoint-replay, and a finished
+run that is extended.
 """
 
 

@@ -83,7 +83,7 @@ def decode_rewards(
 
     The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin. Suppose
     that the Q-values are exact, that the true rewards are constant within each bin and add up to rᵢ in bin i, and that
-    estimates may be negative if some rᵢ is negative. Then ‖A x - Q‖ ≤ noise · ‖r‖.
+    x is allowed to be negative (see `signed`) if some rᵢ is negative. Then ‖A x - Q‖ ≤ noise · ‖r‖.
 
     All heads must value the same policy, as those of an agent with `Bootstrap.ACTING` do. With the paper's
     `Bootstrap.OWN`, each head values its own best policy, and the timeline mixes them.

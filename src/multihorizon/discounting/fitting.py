@@ -219,8 +219,8 @@ def least_squares_weights(
 def _nonnegative(matrix: Float[np.ndarray, "N H"], aim: Float[np.ndarray, " N"]) -> Float[np.ndarray, " H"]:
     """Minimises |matrix · w - aim|² over w ≥ 0 by the active-set method of Lawson and Hanson.
 
-    The method frees one weight at a time. It ends when none reduces the sum by more than rounding errors, so it also
-    ends where columns are nearly equal.
+    The method frees one weight at a time. It stops when none reduces the sum by more than rounding errors, so it stops
+    even if columns are nearly equal.
     """
     count = matrix.shape[1]
     weights, free, blocked = np.zeros(count), np.zeros(count, bool), np.zeros(count, bool)

@@ -24,8 +24,9 @@ def minimax_grid(
     The error is |Σ wᵢ γᵢ^t - d(t)|, and the largest is taken over the steps t = 0, 1, ..., t_max.
 
     With a bound on γ, a few heads often reach the smallest error that any number of heads can reach, or an error of
-    1e-5 · d(0), at which the search stops. All further heads have weight 0 and fill the widest gaps between 0, these
-    few and `gamma_max`: an agent learns them but does not act by them. The weights need not sum to d(0).
+    1e-5 · d(0), at which the search stops. All further heads have weight 0: an agent learns them but does not act by
+    them. Their discount factors fill the widest gaps that remain between 0 and `gamma_max`. The weights need not sum
+    to d(0).
 
     Args:
         source: The discount to approximate: a `Discount`, a `Prior`, or a Python function of t, which

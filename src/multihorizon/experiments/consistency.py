@@ -79,7 +79,7 @@ def exact(dilemma: Dilemma, rule: Consistency, horizons: Horizons = HORIZONS) ->
 def walk(
     dilemma: Dilemma, horizons: Horizons, values: Float[np.ndarray, "H states A"], actions: Int[np.ndarray, "T states"]
 ) -> Outcome:
-    """Follows `actions` for at most `LONGEST` steps. Their last row also applies to all later times."""
+    """Follows `actions` for at most `LONGEST` steps. The last row of `actions` also applies to all later times."""
     state = 0
     path: list[int] = []
     taken: list[int] = []

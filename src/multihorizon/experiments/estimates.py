@@ -59,7 +59,7 @@ class RunCost:
 
     seconds: float
     kept_bytes: int  # weights, which remain after the run
-    working_bytes: int  # checkpoints; all but the last are deleted when the run is finished
+    working_bytes: int  # checkpoints and the latest weights; of these, a finished run keeps only the last checkpoint
 
 
 def estimate(one: PlannedRun, device: str, sizes: "Sizes") -> RunCost:

@@ -108,7 +108,7 @@ def _steps(configuration: Configuration) -> int:
 
 
 def describe(experiment: Experiment, out: Path) -> None:
-    """Writes experiment.json, and deletes temporary files that a killed process left in finished runs."""
+    """Writes experiment.json, and deletes what finished runs do not need, in case a killed process left it."""
     write_json(out / EXPERIMENT, experiment.description(), checked=True)
     for folder in (out / run.folder for run in experiment.runs):
         if is_finished(folder):

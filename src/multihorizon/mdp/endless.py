@@ -23,7 +23,7 @@ MOST_KEPT = 50_000_000  # expected rewards of one period
 REPEATS = 1e-14  # relative; expected rewards that differ by less count as equal
 SETTLED = 1024  # periods after which three terms of the formula are accurate
 MARGIN = 1e-6  # required excess of the exponent over 1
-SETTLING = 1e-5  # share of the longest time; the power law's exponent must be the same there as at the longest time
+SETTLING = 1e-5  # share of the longest time; the exponent at this earlier time is compared with that at the longest
 TAIL = 1e-10  # largest error of the sum after the longest time, relative to the whole sum
 X, W = np.polynomial.legendre.leggauss(20)
 

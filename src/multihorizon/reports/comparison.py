@@ -46,7 +46,7 @@ class ScoreChange:
 
     @property
     def percent(self) -> float | None:
-        """The improvement relative to the absolute score of the baseline; equal scores give 0.
+        """The improvement in percent of the absolute value of the baseline's score; equal scores give 0.
 
         None if the baseline's score is 0 and the other is not.
         """

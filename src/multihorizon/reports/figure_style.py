@@ -114,8 +114,9 @@ def choose_line_styles(
     """Chooses a line style for each agent.
 
     Baselines are grey and differ in their dashes. The first six other agents differ in both colour and dashes, so that
-    lines which coincide are all visible. With more agents, the two agents of a pair share a colour and the first is
-    dashed, if there are at most six pairs and each agent is in exactly one. Otherwise colours repeat with other dashes.
+    lines which coincide are all visible. If there are more than six, but at most six pairs, and each agent is in
+    exactly one pair, the two agents of a pair share a colour and the first is dashed. Otherwise the colours repeat from
+    the seventh agent on, with other dashes.
     """
     ours = [agent for agent in agents if agent not in baselines]
     lines: tuple[Dash, ...] = ("-", *DASHES)

@@ -17,7 +17,7 @@ def cut(text: str, most: int) -> str:
 def show_names(names: Iterable[str]) -> dict[str, str]:
     """Returns each name as reports show it. Different names that look the same get a number, such as "dqn� (2)"."""
     shown = {name: cut(replace_controls(name), LONGEST_LABEL) for name in names}
-    ordered = sorted(shown, key=lambda name: shown[name] != name)  # a name that can be shown as it is has no number
+    ordered = sorted(shown, key=lambda name: shown[name] != name)  # unchanged names come first, and get no number
     return dict(zip(ordered, number_repeats([shown[name] for name in ordered], "{} ({})"), strict=True))
 
 

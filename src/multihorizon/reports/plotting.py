@@ -1,6 +1,7 @@
-"""The only import of matplotlib. It ignores a matplotlibrc in the current directory, which may be an untrusted folder.
+"""The package's only import of matplotlib. It ignores a matplotlibrc in the current directory.
 
-Matplotlib reads ./matplotlibrc before any other settings, also before the file that MATPLOTLIBRC names.
+The current directory may be an untrusted folder, and matplotlib reads ./matplotlibrc before any other settings, even
+before the file that MATPLOTLIBRC names.
 """
 
 import sys

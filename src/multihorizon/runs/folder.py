@@ -66,8 +66,8 @@ def identity_checksum(folder: Path) -> str | None:
 def other_run(folder: Path) -> str:
     """Returns the error for a file whose identity differs from the run's."""
     return (
-        f"it was written by a run with other settings than {folder / CONFIGURATION} has; restore whichever of the two "
-        "files does not belong there"
+        f"it was written by a run with other settings than {folder / CONFIGURATION} has; one of the two files is not "
+        "this run's: replace it by the right one"
     )
 
 

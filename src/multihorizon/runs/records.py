@@ -98,7 +98,7 @@ class Records:
     def rewind(self, iterations: int, warn: Callable[[str], None] = lambda message: None) -> None:
         """Removes the metrics of iterations that will be repeated, and opens the loggers.
 
-        If lines are damaged or missing, the old file is kept under another name.
+        If lines of completed iterations are damaged or missing, the old file is kept under another name.
 
         Args:
             iterations: The number of completed iterations.

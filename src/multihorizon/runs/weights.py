@@ -106,7 +106,7 @@ def _most_bytes(like: Mapping[str, Shaped]) -> int:
 
 
 def open_zip(stream: BinaryIO, count: int) -> zipfile.ZipFile:
-    """Opens a zip file of about `count` arrays, unless its directory, which zipfile reads at once, is too long."""
+    """Opens a zip file of about `count` arrays, unless its directory, which zipfile reads in one piece, is too long."""
     limited: Any = _Limited(stream, MOST_OVERHEAD_BYTES + count * MOST_HEADER_BYTES)
     file = zipfile.ZipFile(limited)
     limited.most = None

@@ -122,7 +122,7 @@ class Guard:
 
 def _extremes(values: Float[Array, "S LN"], written: Int[Array, "S N"]) -> tuple[float, float]:
     smallest, largest = _extremes_by_seed(values, written)
-    return float(np.min(smallest)), float(np.max(largest))  # NumPy's, which do not skip NaN
+    return float(np.min(smallest)), float(np.max(largest))  # NumPy's min and max do not skip NaN; XLA's may
 
 
 _extremes_by_seed = jax.jit(jax.vmap(extremes))

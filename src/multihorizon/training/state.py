@@ -85,7 +85,7 @@ class Streams(NamedTuple):
 class TrainingState(NamedTuple):
     """Everything that training changes. A checkpoint holds all but `tally` and `episodes`, which cover one iteration.
 
-    `environments` holds those on the device; it is None if environments step on the host.
+    `environments` holds the environments that step on the device; it is None if environments step on the host.
     """
 
     environments: Any
