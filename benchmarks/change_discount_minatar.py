@@ -63,10 +63,10 @@ def under_hazard(env: str, seeds: int, steps: int, episodes: int, path: Path) ->
 
 
 def played(policies: list[mh.Policy], ks: np.ndarray, other: mh.Policy | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the expected return [S K] under the exponential prior of each k, and the share of other choices [S].
+    """Returns the expected return [S K] under the exponential prior of each k, and a share of the visited states [S].
 
-    The share is that of the visited states in which the policy would choose another action if its Q-values were
-    weighted with the horizon weights of `other`.
+    These are the states in which the policy would choose another action if its Q-values were weighted with the horizon
+    weights of `other`.
     """
     environment = world(policies[0].environment).make_for_evaluation()
     discounts = jnp.asarray(np.stack([mh.discount.hyperbolic(float(k))(np.arange(MOST_STEPS)) for k in ks], axis=1))

@@ -8,8 +8,8 @@ the hazard, the expected return under it is therefore the expectation of Σ d(t)
 folder of the run: the mean of each seed under each prior.
 
 `any-rainbow` also plays by the discount of each prior. In every state of these episodes, its greedy action is compared
-with its greedy action under another discount: that of the prior with the least hazard or, if the agent already plays
-by that one, that of the prior with the most hazard. The share of states in which the two actions differ is recorded.
+with its greedy action under the prior with the least hazard. When it plays by that prior itself, the comparison is with
+the prior with the most hazard. The share of states in which the two actions differ is recorded.
 """
 
 import argparse

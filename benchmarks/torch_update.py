@@ -2,9 +2,9 @@
 
 It does the same work: prioritised sampling from a full replay buffer that stores each frame once, frame stacks,
 target and online passes, projection, gradients, Adam and new priorities. The form `eager` is not compiled. In the forms
-`compiled` and `graph`, all of it is one compiled program, except PyTorch's own fused Adam where that is chosen. On a
-GPU, the form `graph` captures several updates in a CUDA graph and replays them. `torch_check.py` compares the update
-with `Learner.learn`.
+`compiled` and `graph`, all of it is one compiled program, except PyTorch's own fused Adam and the rounding of its
+result, where that Adam is chosen. On a GPU, the form `graph` captures several updates in a CUDA graph and replays them.
+`torch_check.py` compares the update with `Learner.learn`.
 """
 
 import gc

@@ -52,7 +52,7 @@ def test_draws_match_the_running_sums(name: str, seeds: int) -> None:
 
 
 def _bracketed(values: Any, index: Any, share: Any) -> None:
-    """Asserts that the share lies between the running sums before and after the index, up to rounding in float32."""
+    """Asserts that `share` of the total lies between the running sums before and after the index, up to rounding."""
     ends = np.cumsum(values)
     slack = (len(values) + 4) * 2.0**-24 * ends[-1] + 2e-7 * ends[-1]
     assert np.all(share * ends[-1] <= ends[index] + slack)

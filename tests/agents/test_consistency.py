@@ -126,7 +126,7 @@ def parameters_of(learner: Learner, values: np.ndarray) -> Parameters:
 
 
 def transitions_of(mdp: HazardousMDP, policy: np.ndarray, n_steps: int, cut_off: int) -> Transition:
-    """Returns n-step transitions from every state and action, which then follow `policy`.
+    """Returns one n-step transition from each state and first action. Its later actions follow `policy`.
 
     Transitions from even states are truncated after `cut_off` steps, and bootstrap from there.
     """

@@ -112,7 +112,7 @@ def test_replay_stores_only_the_timing_that_the_environment_has() -> None:
 
 @pytest.mark.parametrize("steps", [0, 3, 100])
 def test_extremes_cover_only_written_rows(steps: int) -> None:
-    """Other rows are ignored. They contain 0 after a checkpoint has been read."""
+    """Rows that have not been written are ignored. They contain 0 after a checkpoint has been read."""
     rng = np.random.default_rng(5)
     shape = shape_of(2, 1, BOTH)
     streams = [timed(rng, random_stream(rng, 210, FRAME)) for _ in range(2)]

@@ -90,7 +90,7 @@ def test_quantiles_match_bisection(make: Callable[..., Prior], s: float) -> None
         [rng.uniform(size=20), 10 ** rng.uniform(-12, 0, size=10), 1 - 10 ** rng.uniform(-4, 0, size=10)]
     )
     x = np.asarray(prior.quantile(u))
-    # An error of 1e-11 in the probability of a tail is an error of 1e-11 / s in the logarithm of a quantile.
+    # A relative error of 1e-11 in the probability of a tail is an error of 1e-11 / s in the logarithm of a quantile.
     np.testing.assert_allclose(x, by_bisection(prior, u), rtol=1e-10 / s)
     np.testing.assert_allclose(prior.cdf(x), u, rtol=1e-10)
 

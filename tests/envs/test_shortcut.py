@@ -21,7 +21,7 @@ def best(ways: Shortcut, gamma: float) -> tuple[int, np.ndarray]:
 
 
 def test_values_match_those_computed_by_hand() -> None:
-    """Right: 5 dangerous steps, then the goal. Down: 11 steps before the one that pays. Up: 4 + 5 · 3 time units."""
+    """Before the step that pays: 5 dangerous steps to the right, 11 steps down, or 4 + 5 · 3 time units up."""
     for gamma in (0.6, 0.9, 0.98):
         _, values = best(Shortcut(), gamma)
         dry, dangerous = gamma**11, (0.9 * gamma) ** 5

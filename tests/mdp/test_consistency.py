@@ -119,7 +119,7 @@ def test_naive_agent_reverses_its_preference() -> None:
 
 
 def test_own_and_acting_bootstraps_differ() -> None:
-    """The patient head would wait for the 1.8, which `own` values. The agent takes the 1, which `acting` values."""
+    """With `own`, the patient head assumes that it waits for the 1.8; with `acting`, that the agent takes the 1."""
     mdp, horizons = fork(), quasi(0.6, 0.95)
     own = own_head_values(mdp, horizons)
     acting = acting_head_values(mdp, horizons, naive_by_heads(mdp, horizons).actions[0])

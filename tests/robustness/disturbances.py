@@ -9,8 +9,8 @@ from pathlib import Path
 from short_run import MESSAGES, continue_words, difference, environment, program, unfinished_files
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
-# Starts the program with the words that follow a number and a folder. It is killed as soon as it begins one more
-# file operation in this folder than that number.
+# Its arguments are a number n, a folder, and then the arguments of the program, which it runs. It kills the program
+# just before file operation n + 1 in this folder.
 KILLER = """
 import os, signal, sys
 left, below = int(sys.argv.pop(1)), sys.argv.pop(1)

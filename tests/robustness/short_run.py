@@ -1,4 +1,4 @@
-"""Trains a short run that tests disturb, and compares the result with an undisturbed run."""
+"""Trains a short run for tests that disturb it, and compares the result with an undisturbed run."""
 
 import os
 import subprocess

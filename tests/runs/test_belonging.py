@@ -57,7 +57,7 @@ def test_file_of_a_run_with_other_settings_is_refused(name: str, other: str, tmp
                 read()
 
 
-def test_run_may_be_moved_extended_and_changed_in_what_may_change(tmp_path: Path) -> None:
+def test_moved_and_extended_run_with_permitted_changes_is_used(tmp_path: Path) -> None:
     folder = written(tmp_path / "run").rename(tmp_path / "moved")
     longer = replace(CONFIGURATION.schedule, iterations=900, evaluation_steps=7)
     changed = replace(CONFIGURATION, schedule=longer, checkpoint_minutes=3.0, weights_every=2)

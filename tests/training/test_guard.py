@@ -155,7 +155,10 @@ def test_a_huber_loss_is_compared_with_the_largest_return_that_rewards_allow() -
 
 
 def test_zero_rewards_and_an_undiscounted_head_raise_no_alarm() -> None:
-    """Training that starts from trained weights has a small first loss; later losses may exceed FACTOR times it."""
+    """Training that starts from trained weights has a small first loss.
+
+    Later losses may exceed FACTOR times this first loss: where rewards are 0, they are compared with 1 instead.
+    """
     watch = guard("dqn")
     watch.check(state(200, 1e-4, reward=0.0, opening=1e-4))
     watch.check(state(400, 5e-3, reward=0.0, opening=1e-4))

@@ -8,9 +8,9 @@ from multihorizon.cli import running
 SUMMARY = "continues a run that was stopped, or extends one that is finished: multihorizon resume RUN"
 DESCRIPTION = """\
 Continues from the newest checkpoint. On a CPU the run ends with the same weights, bit for bit, as if it had never been
-stopped. There are three exceptions, in which the replay buffer is filled again first: a run whose only checkpoint was
-written without it when an interrupt or a callback stopped training, a run with --no-checkpoint-replay, and a finished
-run that is extended.
+stopped. There are three exceptions, in which the replay buffer is filled again first: a run whose only checkpoint
+lacks the buffer (an interrupt or a callback stopped training before any other checkpoint), a run with
+--no-checkpoint-replay, and a finished run that is extended.
 """
 
 

@@ -17,7 +17,8 @@ weights, and checkpoints. You can stop a run at any time; `multihorizon resume` 
 EPILOG = """\
 environments:
   pathworld, foraging, shortcut       small worlds with exact solutions; they run on the device together with the agent
-  dilemma/NAME                        small worlds: plans change in temptation, chore, crossroads, but not in control
+  dilemma/NAME                        small worlds; NAME is temptation, chore or crossroads, where plans change,
+                                      or control, where they do not
   minatar/GAME                        the games of MinAtar, which also run on the device
   pathworld/hazard, foraging/hazard, shortcut/hazard
                                       train without hazard and evaluate under it

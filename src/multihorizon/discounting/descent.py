@@ -21,7 +21,7 @@ MOST_SMALL_GAINS = 3
 FIRST_RADIUS, LARGEST_RADIUS, SMALLEST_RADIUS = 0.3, 2.0, 1e-9  # of the trust region, in ln λ and in weights
 CONVERGED = 1e-7  # relative; a smaller predicted improvement ends the descent
 MOST_CUTS = 8  # rounds in which steps are added to one program
-CUT_GAP = 0.01  # relative; steps at which a solution misses by less are not added
+CUT_GAP = 0.01  # relative; a solution may exceed the error that its program predicts by this much
 STEPS_KEPT = 20  # per discount and direction, on average; with more, steps that do not bind are dropped
 
 

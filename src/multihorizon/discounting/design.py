@@ -18,7 +18,7 @@ from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, inside, is_number, shown_gamma
 
 PER_DECADE = 3  # at least this many discounts per decade represent a range of k in the search
-CHECKED = 6  # to compute errors, the interval between neighbouring k of the search is divided into this many
+CHECKED = 6  # to compute errors, the interval between neighbouring k of the search is divided into this many parts
 Source = Discount | Prior | Callable[[float], float]
 
 

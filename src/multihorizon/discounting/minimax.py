@@ -57,7 +57,7 @@ def searched(target: Float[np.ndarray, " every_step"], heads: int, cap: float) -
 
 
 def as_horizons(best: Heads, heads: int, cap: float, scale: float) -> Horizons:
-    """Returns the heads that have a weight, scaled to d(0); heads with weight 0 fill the widest gaps."""
+    """Returns the heads that have a weight, with weights times `scale`; heads with weight 0 fill the widest gaps."""
     gammas, which = np.unique(best.gammas(cap), return_inverse=True)
     weights = np.bincount(which, best.weights[0])
     used = weights > NO_WEIGHT

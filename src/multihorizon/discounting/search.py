@@ -19,7 +19,7 @@ from multihorizon.discounting.fitting import fitted_steps, peaks
 
 GOOD_ENOUGH = 1e-5  # relative to d(0); learned values are less exact than that, and below it the search is slow
 NEAR_FLOOR = 0.01  # relative to the largest floor; errors this close to their floors are good enough too
-STEEPNESS = 20.0  # weight of a residual's excess over the largest floor; its excess over its own floor has weight 1
+STEEPNESS = 20.0  # weight of a residual's excess over the largest floor; its excess over its discount's floor weighs 1
 FITTED_TIMES = 1000
 DESCENTS, FINE_DESCENTS = 25, 60
 FINE_GAIN = 1e-6  # relative
@@ -36,7 +36,9 @@ NO_WEIGHT = 1e-12  # relative to d(0)
 
 
 def search(wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[np.ndarray, " D"]) -> Iterator[Heads]:
-    """Yields the best heads for several discounts: one, two, ... heads, until another head does not help.
+    """Yields the best heads found for several discounts: with up to one, two, ... heads.
+
+    It ends when the error is good enough, or when two more heads in a row do not help.
 
     Args:
         wanted: The discounts at every step; d(0) is 1.

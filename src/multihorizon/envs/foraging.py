@@ -46,8 +46,8 @@ class Foraging:
 
     Args:
         field: The map. A digit is a meal with that reward; a 0 ends the episode too. S is a start, and all starts are
-            equally likely. A dot is open ground. On a trail (<, >, ^ or v) every action moves in its direction. # and
-            blanks are hedges, which cannot be entered.
+            equally likely. A dot is open ground. <, >, ^ and v mark trails, on which every action moves the agent the
+            way that the sign points. # and blanks are hedges, which cannot be entered.
         most_steps: Episodes are truncated after this many steps; 0 means never.
 
     Raises:

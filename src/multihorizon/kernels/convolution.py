@@ -112,7 +112,7 @@ def _places(
 ) -> tuple[Int[np.ndarray, "out taps"], Int[np.ndarray, "hw m"]]:
     """Returns the pixel under each (position, tap) of the kernel, and the (position, tap) pairs over each pixel.
 
-    An index one past the last stands for no pixel or no pair.
+    A tap is one of the size × size cells of the kernel. An index one past the last stands for no pixel or no pair.
     """
 
     def along(length: int) -> Int[np.ndarray, "out size"]:

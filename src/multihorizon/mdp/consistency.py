@@ -242,7 +242,7 @@ def _fixed_point(heads: WeightedHeads) -> Equilibrium:
     if not stable:
         raise InputError(
             f"no equilibrium in pure policies that do not depend on time: {tried}; give steps (the length of an "
-            "episode), with which one always exists"
+            "episode); then an equilibrium always exists"
         )
     found: list[Behaviour] = []
     for policy in stable:

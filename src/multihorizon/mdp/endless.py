@@ -45,7 +45,7 @@ def endless_series(
     """Returns Σ_t s(t) d(t) E[R_t] [S A].
 
     Args:
-        mdp: The MDP, whose hazard and discount have priors and a finite sum.
+        mdp: The MDP. Its discount has a prior, and Σ s(t) d(t) is finite.
         chain: The transitions under the policy among the states that can still earn [S S].
         rewards: The expected reward of each state [S].
         first: The transitions of the first step [S·A S].

@@ -72,10 +72,10 @@ def simulate(
 
 
 def _ticks(durations: Float[np.ndarray, "S A"]) -> tuple[Shaped[np.ndarray, "S A"], int]:
-    """Returns each duration in ticks, and the ticks in one unit of time.
+    """Returns each duration in ticks (see `in_whole_ticks`), and the number of ticks in one unit of time.
 
-    Ticks are float64 if it represents all sums of an episode exactly. Otherwise they are Python's whole numbers, which
-    have no limit.
+    Ticks are stored as float64 if float64 represents all sums of an episode exactly. Otherwise they are Python
+    integers, which have no limit.
     """
     lengths, each = np.unique(durations.reshape(-1), return_inverse=True)
     ticks, unit = in_whole_ticks(lengths)

@@ -154,8 +154,8 @@ class WeightedHeads:
         weights, faded = self.horizons.weights, min(self._faded_after(), steps)
         if faded * steps > MOST_PLANNED:
             raise InputError(
-                f"a naive agent's plans for up to {steps:,} steps change for {faded:,} steps, too many to compute; use "
-                "fewer steps, or discount factors that are further apart"
+                f"a naive agent makes a plan for each number of steps up to {steps:,}, and a plan changes for up to "
+                f"{faded:,} steps: too many to compute; use fewer steps, or discount factors that are further apart"
             )
         shape = (len(self.horizons), self.mdp.states)
         last = np.sign(weights[-1]) * np.eye(len(weights))[-1]

@@ -97,8 +97,8 @@ def read_dopamine(path: Path) -> DopamineCurves:
 
     Args:
         path: An .npz with `legacy_scores` [agent game seed iteration], `legacy_agents` and `games`; or a folder with
-            Dopamine's own files, one GAME.json per game, each a list of {Agent, Iteration, Value} in which seeds
-            follow one another.
+            Dopamine's own files, one GAME.json per game, each a list of {Agent, Iteration, Value}. The k-th value of an
+            agent for an iteration is that of the agent's k-th seed.
 
     Raises:
         InputError: If there is no such file, or it does not hold the curves.

@@ -64,7 +64,7 @@ class Comparison:
     statistic: Statistic
     changes: list[ScoreChange]
     win_probability: IntervalEstimate
-    tied: tuple[str, ...] = ()  # agents whose own seeds score the same in each environment; empty without an interval
+    tied: tuple[str, ...] = ()  # agents whose seeds tie in each environment; empty if `win_probability` has no interval
 
     @property
     def title(self) -> str:

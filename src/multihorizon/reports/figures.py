@@ -75,7 +75,7 @@ def draw_curve(environment: str, runs: list[RunHistory], dopamine: DopamineCurve
 
 @styled_plain
 def draw_aggregates(found: Aggregates, styles: LineStyles) -> Figure:
-    """Draws the aggregates and their intervals, with a row for each statistic and a column for each measure."""
+    """Draws the aggregates and their intervals, with a row for each `Statistic` and a column for each `Measure`."""
     statistics, agents = found.statistics, found.agents
     height = (0.9 + 0.3 * len(agents)) * len(statistics) + 0.3
     figure, axes = canvas(11, height, columns=len(Measure), rows=len(statistics), sharey=True, sharex="col")

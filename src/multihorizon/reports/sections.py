@@ -235,9 +235,10 @@ def _describe_aggregates(found: Aggregates, styles: LineStyles) -> list[Section]
     games = sorted({len(played) for played in found.environments.values() if played})
     estimates = [estimate for entry in found.entries for estimate in entry.measures.values()]
     warning = f" {found.warning}" if found.warning else ""
+    varies = ", depending on the statistic" if len(games) > 1 else ""
     about = (
-        f"Over {' or '.join(map(str, games))} game{'' if games == [1] else 's'} that all agents have played. A "
-        "random player scores 0, a human 1. IQM is the mean of the middle half of all runs; the optimality gap is "
+        f"Over {' or '.join(map(str, games))} game{'' if games == [1] else 's'} that all agents have played{varies}. "
+        "A random player scores 0, a human 1. IQM is the mean of the middle half of all runs; the optimality gap is "
         f"how far runs fall short of a human.{excluded}{_describe_intervals(estimates)}{warning}"
     )
     profile = "The share of runs that score above each threshold; higher is better."

@@ -149,8 +149,8 @@ def _on_host(
     """Plays a fixed number of episodes in each environment, so that short episodes are not counted more often.
 
     An environment on the host resets itself only when its own episode is over. If hazard or `max_steps` ends an episode
-    earlier, the environment's further steps do not count until it resets itself. Once no environment's steps count
-    any more, all environments are reset together.
+    earlier, the environment's further steps do not count until it resets itself. If episodes are still to be played
+    while no environment's steps count, all environments are reset together.
     """
     assert chosen.on_host is not None
     at_once = min(episodes, MOST_AT_ONCE)

@@ -108,7 +108,7 @@ def checkpoint_paths(folder: Path) -> list[Path]:
 
 
 def refuse_folders(folder: Path) -> None:
-    """Raises an error if a folder has the name of a file that a run writes. Training would fail much later."""
+    """Raises an error if a folder has the name of a file that a run writes, before training fails because of it."""
     for name in visible_files(folder) if os.path.isdir(folder) else ():
         path = folder / name
         if (name == CONFIGURATION or name.endswith((".npz", ".jsonl"))) and is_folder(path):

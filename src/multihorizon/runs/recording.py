@@ -111,8 +111,8 @@ def record(
     run = identity_checksum(folder)  # of the configuration that is now stored
     saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
-    # The state after `done` iterations. It lacks the replay buffer during an iteration, which changes the buffer in
-    # place. It also lacks it while episodes on the host are unfinished, because a resumed run cannot continue them.
+    # The state after `done` iterations. It has no replay buffer during an iteration, because the iteration changes the
+    # buffer in place, and none while episodes on the host are unfinished, because a resumed run cannot continue them.
     last: Any = restored if first == trainer.schedule.iterations else None
     done = first
     try:

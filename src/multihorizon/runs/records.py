@@ -88,7 +88,8 @@ class Records:
 
         Call it only after all checks have passed, so that a rejected change leaves the run as it was.
         """
-        # The weights are renamed first: if the process is killed in between, a resumed run ends at its old length.
+        # The weights are renamed before the configuration changes. If the process is killed between the two, a resumed
+        # run ends at its old length.
         if self._extends and is_finished(self.folder):
             (self.folder / WEIGHTS).rename(weights_path(self.folder, LATEST))
         if self._replaces:

@@ -30,7 +30,7 @@ IN_ONE_GRAPH = {"gpu": 10}
 
 
 def updates(one: Callable[[Any, Any], tuple[Any, Any]], held: Any, given: Any) -> tuple[Any, Any]:
-    """Runs updates by jax.lax.scan, on a GPU partly unrolled. A loop of two or more updates is never fully unrolled.
+    """Runs updates by jax.lax.scan, partly unrolled on a GPU. A loop of two or more updates is never fully unrolled.
 
     A fully unrolled loop would be a single CUDA graph. It would be slower, because such a graph is rebuilt whenever the
     state moves in memory.
@@ -54,8 +54,8 @@ def compiled(function: Callable[..., Any], **arguments: Any) -> Callable[..., An
 
     Donate only what the program changes. If the program returns a donated array unchanged and also returns a copy of
     it, XLA puts the copy into the memory of another donated array of the same shape and moves that other array
-    elsewhere. On a GPU
-    (jaxlib 0.11.2), the moves happen in the wrong order, and the values of one array are lost.
+    elsewhere. On a GPU (jaxlib 0.11.2), these two steps happen in the wrong order, and the values of one array are
+    lost.
     """
     keep_programs()
     return jax.jit(function, compiler_options=_options(jax.default_backend()), **arguments)

@@ -97,7 +97,8 @@ class HostCollector:
         size = agent.replay_capacity, num_envs, frame_shape, one.frame_dtype, one.stack
         shape = ReplayShape(*size, agent.n_steps, agent.batch, one.timing)
         self.core = Core(learner, shape)
-        # One program for all updates is a loop, and in a loop a CPU computes convolutions with only one thread.
+        # On a CPU each update is a call of its own: one program for all of them would be a loop, and in a loop a CPU
+        # computes convolutions with only one thread.
         self.learns_at_once = jax.default_backend() != "cpu"
         self.programs = Programs(self.core, self.pace.updates)
         self._open_episodes: OpenEpisodes | None = None

@@ -11,7 +11,9 @@ from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, at_least
 from multihorizon.training.keys import environment_seeds
 
-GROUP = 40  # environments per group; emulating fewer takes less time than the host's own work for one step of a group
+# Each of three or more groups has at least this many environments. Emulating one step of fewer environments takes less
+# time than the host's own work for one step of a group.
+GROUP = 40
 MOST_GROUPS = 4
 MOST_ENVIRONMENTS = 4_096  # of all seeds together; making them takes a while, and each takes memory
 

@@ -8,7 +8,7 @@ from multihorizon.agents.acting import MOST_STEPS
 from multihorizon.agents.config import AgentConfig
 from multihorizon.errors import InputError, at_least, store
 
-MOST_EVALUATION_STEPS = 2_000_000_000  # the device counts in 32 bits, and finishes episodes beyond this
+MOST_EVALUATION_STEPS = 2_000_000_000  # below 2³¹: the device counts in 32 bits, and plays on to finish episodes
 
 
 @dataclass(frozen=True)

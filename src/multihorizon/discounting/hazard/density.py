@@ -187,7 +187,7 @@ class Density(Prior):
         return np.asarray(_INTEGRAL @ self.panels.masses.T / self.panels.masses.sum())
 
     def _cdf_within(self, panel: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Returns the cdf inside each of the panels, as a function of a point x in each, scaled to [-1, 1]."""
+        """Returns a function that gives the cdf at one point x in each of these panels, scaled to [-1, 1]."""
         low, high = self._before[panel], self._before[panel + 1]
         coefficients = self._coefficients[:, panel]
         return lambda x: np.clip(low + legval(x, coefficients, tensor=False), low, high)

@@ -109,7 +109,7 @@ class _Inverted(Prior):
         """The smallest logit u of the quadrature, and the smallest logit G of the table.
 
         If the power is positive, G is the upper tail 1 - p, which is at least e^{-37} for every float p < 1. If the
-        power is negative, B has a positive minimum, and G falls exponentially down to the smallest float.
+        power is negative, B has a positive minimum, so G falls exponentially in y. The table follows it to e^{-700}.
         """
         return (-HIGH, -45.0) if self._power > 0 else (-40.0, -700.0)
 
