@@ -207,7 +207,7 @@ def test_an_optimiser_given_by_dataclasses_replace_is_kept() -> None:
         (lambda: mh.agent("rainbow", learning_rate=1e-3), "set optimiser.learning_rate"),
         (lambda: mh.agent("rainbow", horizons=mh.discount.hyperbolic(0.1)), "horizons must be Horizons"),
         (lambda: mh.agent("rainbow", optimiser=__import__("optax").adam(1e-3)), "mh.Adam"),
-        (lambda: mh.agent("rainbow", acting="weigted"), "WEIGHTED"),
+        (lambda: mh.agent("rainbow", acting="weigted"), "did you mean 'weighted'"),
         (lambda: mh.train("rainbow", Corridor()), "pass a function that makes it"),
         (lambda: mh.train("rainbow", gymnasium.make("Pendulum-v1")), "only discrete actions are supported"),
         (lambda: mh.train("rainbow", 3), "is not an environment"),

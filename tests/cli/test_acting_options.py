@@ -51,6 +51,22 @@ def test_fitted_discount_is_printed_before_playing(
     np.testing.assert_array_equal(found["seeds"][0]["returns"], returns)
 
 
+def test_plans_can_be_kept_and_saved_policies_state_their_discount(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = mh.load_run(folder).policy().with_discount(mh.discount.hyperbolic(0.2), t_max=40).save(tmp_path / "policy")
+    line = f"evaluate {saved} --episodes 5 --seed 3 --consistency precommitted"
+    assert main(line.split()) == 0
+    stated, plan, *_ = capsys.readouterr().out.splitlines()
+    assert stated.startswith("acts by hyperbolic(k=0.2), expressed by 8 heads with γ ≤ 0.998: largest error ")
+    assert plan == "precommitted: keeps its first plan: at time t of an episode, head i has the weight wᵢ γᵢ^t"
+    assert main([*line.split(), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["discount"], found["consistency"]) == ({"text": stated.removeprefix("acts by ")}, "precommitted")
+    kept = mh.load(saved).with_consistency("precommitted")
+    np.testing.assert_array_equal(found["seeds"][0]["returns"], mh.evaluate(kept, episodes=5, seed=3).values)
+
+
 def test_watch_and_risk(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = f"watch {folder} --out {tmp_path}/a.gif --steps 5 --discount hyperbolic:0.1 --risk cvar:0.25"
     assert main(line.split()) == 0

@@ -42,6 +42,10 @@ def test_new_discount_is_used_in_evaluation_and_saved(policy: mh.Policy, tmp_pat
     patient, hasty = (policy.with_discount(mh.discount.hyperbolic(k), t_max=60) for k in (0.05, 1.0))
     loaded = mh.load(hasty.save(f"{tmp_path}/hasty"))
     np.testing.assert_allclose(loaded.horizons.weights, hasty.horizons.weights)
+    assert loaded.saved_discount == str(hasty.reweighting)
+    assert loaded.changes == hasty.changes == ["hyperbolic(k=1)"]
+    assert mh.load(loaded.save(f"{tmp_path}/again")).changes == hasty.changes
+    assert loaded.with_discount(mh.discount.hyperbolic(0.05), t_max=60).changes == ["hyperbolic(k=0.05)"]
     assert not np.allclose(loaded.horizons.weights, patient.horizons.weights)
     returns = [mh.evaluate(one, "foraging", 50, epsilon=0.0, seed=3).values for one in (hasty, loaded)]
     np.testing.assert_array_equal(*returns)
@@ -173,6 +177,8 @@ def edited(policy: mh.Policy, folder: Path, **changes: Any) -> Path:
         ({"num_actions": 2**53}, "weights of a layer must be at most"),
         ({"observation_shape": [2**53]}, "values of an observation must be at most"),
         ({"environment": "x" * 201}, "must have at most 200 characters"),
+        ({"discount": 3}, "the discount must be a string, got 3"),
+        ({"discount": "x" * 1_001}, "the discount must have at most 1,000 characters"),
     ],
 )
 def test_sizes_and_types_of_an_untrusted_policy_are_checked(

@@ -1,5 +1,6 @@
 """Agents act by their rule everywhere: in training, in evaluation on the device and the host, and as policies."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -113,7 +114,34 @@ def test_policy_acts_by_the_elapsed_time() -> None:
     batch = np.stack([tempted] * 3)
     np.testing.assert_array_equal(precommitted.act(batch, elapsed=[0, 4, 100]), [0, 1, 1])
     np.testing.assert_array_equal(precommitted.act(batch, elapsed=4), [1, 1, 1])
-    np.testing.assert_array_equal(precommitted.act(batch), [0, 0, 0])
+    np.testing.assert_array_equal(naive.act(batch), [0, 0, 0])
+    for forgets in (lambda: precommitted.act(batch), lambda: precommitted.expected_rewards(tempted)):
+        with pytest.raises(mh.InputError, match="give elapsed, as in act"):
+            forgets()
+
+
+def test_plans_are_kept_or_made_anew_after_training() -> None:
+    """A naive and a precommitted agent have the same heads. Those of a sophisticated agent have other values."""
+    policies = {rule: exact_policy(TEMPTATION, rule) for rule in mh.Consistency}
+    for rule, other in ((NAIVE, PRECOMMITTED), (PRECOMMITTED, NAIVE)):
+        changed = policies[rule].with_consistency(other.name.lower())
+        assert changed.agent.consistency is other
+        assert policies[rule].agent.consistency is rule
+        for policy in (changed, changed.with_discount(changed.discount, t_max=50)):
+            assert mh.evaluate(policy, episodes=1, epsilon=0.0).mean == pytest.approx(
+                mh.evaluate(policies[other], episodes=1, epsilon=0.0).mean
+            )
+    assert "by a precommitted plan" in repr(policies[NAIVE].with_consistency(PRECOMMITTED))
+    for rule, other in itertools.permutations(mh.Consistency, 2):
+        if SOPHISTICATED in (rule, other):
+            with pytest.raises(mh.InputError, match=f"a {rule.name.lower()} agent cannot become {other.name.lower()}"):
+                policies[rule].with_consistency(other)
+        assert policies[rule].with_consistency(rule).agent == policies[rule].agent
+    with pytest.raises(mh.InputError, match="unknown consistency 'prudent'; allowed: naive, precommitted"):
+        policies[NAIVE].with_consistency("prudent")
+    frank = policies[NAIVE].agent.with_settings(bootstrap="acting")
+    with pytest.raises(mh.InputError, match="needs bootstrap=own"):
+        replace(policies[NAIVE], agent=frank).with_consistency(PRECOMMITTED)
 
 
 @pytest.mark.parametrize(("elapsed", "words"), [(-1, "0 or more"), (np.nan, "0 or more"), ([1, 2], r"got \[2\]")])

@@ -197,7 +197,8 @@ def _accepted(name: str, value: Any) -> Any:
     kinds = {"acting": Acting, **CHOICES}
     if name in kinds and isinstance(value, str):
         kind: Any = kinds[name]
-        return kind[one_of(name, value.upper().replace("-", "_"), [choice.name for choice in kind])]
+        names = [choice.name.lower() for choice in kind]
+        return kind[one_of(name, value.lower().replace("-", "_"), names).upper()]
     return value
 
 

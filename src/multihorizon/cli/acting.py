@@ -1,4 +1,4 @@
-"""Opens a trained agent for a command, with the options that change how it acts: its discount, its measure of risk."""
+"""Opens a trained agent for a command, with options that change how it acts: discount, consistency, risk."""
 
 import argparse
 from pathlib import Path
@@ -37,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--fit", metavar="|".join(FITS), help=how)
     most = "with --discount or --prior, largest accepted error, as a share of d(0) (default: 0.05)"
     options.add_argument("--tolerance", type=float, metavar="E", help=most)
+    plans = "whether to keep the plan made at the start of an episode: naive or precommitted (default: that of RUN)"
+    options.add_argument("--consistency", metavar="RULE", help=plans)
     risk = "act by the mean of the worst returns, as in cvar:0.25, or by a quantile, as in quantile:0.5"
     options.add_argument("--risk", metavar="RULE", help=risk)
     parser.set_defaults(mix=(), k=None, default_k=0.01)
@@ -63,9 +65,11 @@ def opened(options: argparse.Namespace) -> "Run | Policy":
 
 
 def changed(policy: "Policy", options: argparse.Namespace) -> "Policy":
-    """Returns the policy with the discount and the measure of risk that the options give."""
+    """Returns the policy with the discount, the consistency and the measure of risk that the options give."""
     from multihorizon.discounting import FitMethod
 
+    if options.consistency is not None:
+        policy = policy.with_consistency(options.consistency)
     if options.risk is not None:
         policy = policy.with_risk(risk(options.risk))
     if not options.discount and not options.prior:
@@ -98,13 +102,20 @@ def risk(text: str) -> "Risk":
 
 
 def described(policy: "Policy") -> list[str]:
-    """Returns lines that state the changed discount, its error, and the measure of risk; none if unchanged."""
-    lines = [f"acts by {policy.reweighting}"] if policy.reweighting else []
+    """Returns lines that state the changed discount, its error, precommitment, and the measure of risk."""
+    from multihorizon.agents.acting import Consistency
+
+    discount = policy.reweighting or policy.saved_discount
+    lines = [f"acts by {discount}"] if discount else []
+    if policy.agent.consistency is Consistency.PRECOMMITTED:
+        lines.append(f"precommitted: {policy.agent.consistency.value}")
     return lines + ([f"takes the action with the best {policy.risk} of the return"] if policy.risk else [])
 
 
 def as_json(policy: "Policy") -> dict[str, object]:
     """Returns the changes that `described` states, as JSON."""
+    from multihorizon.agents.acting import Consistency
+
     found: dict[str, object] = {}
     if policy.reweighting:
         fit = policy.reweighting
@@ -116,6 +127,10 @@ def as_json(policy: "Policy") -> dict[str, object]:
             "max_error": fit.max_error,
             "max_error_at": fit.max_error_at,
         }
+    elif policy.saved_discount:
+        found["discount"] = {"text": policy.saved_discount}
+    if policy.agent.consistency is Consistency.PRECOMMITTED:
+        found["consistency"] = "precommitted"
     if policy.risk:
         found["risk"] = str(policy.risk)
     return found

@@ -87,7 +87,8 @@ def reweight(
             f"{_counted(len(horizons))} with γ ≤ {_largest(horizons)} cannot express {wanted}: the largest "
             f"error over t = 0..{t_max} is {fit.max_error:.3g} at t = {fit.max_error_at}, the tolerance is "
             f"{allowed:.3g}; {_remedy(horizons, wanted, values, allowed, method)}; "
-            f"tolerance={_accepting(fit, values)} accepts this fit"
+            f"tolerance={_accepting(fit, values)} accepts this fit; if episodes are shorter than {t_max} steps, give "
+            "their length as t_max"
         )
     return Reweighting(found, wanted, int(t_max), fit.max_error, fit.max_error_at)
 

@@ -1,10 +1,13 @@
-"""Checks observations that users pass to a policy."""
+"""Checks observations and environments that users pass to a policy."""
+
+from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped
 from numpy.typing import ArrayLike
 
 from multihorizon.errors import InputError, shown
+from multihorizon.training.worlds import world
 
 
 def as_batch(obs: ArrayLike, shape: tuple[int, ...], dtype: str) -> tuple[Shaped[np.ndarray, "B ..."], bool]:
@@ -34,3 +37,13 @@ def as_batch(obs: ArrayLike, shape: tuple[int, ...], dtype: str) -> tuple[Shaped
             f"fit, such as {array[cast != array].flat[0]:g}"
         )
     return cast[None] if is_single else cast, is_single
+
+
+def check_environment(env: Any, shape: tuple[int, ...], actions: int) -> None:
+    """Raises an error if an environment has other observations or actions than a policy."""
+    found_shape, found_actions = world(env).spaces()
+    if (found_shape, found_actions) != (shape, actions):
+        raise InputError(
+            f"the policy was trained with observations {list(shape)} and {actions} actions, but this environment has "
+            f"observations {list(found_shape)} and {found_actions} actions"
+        )

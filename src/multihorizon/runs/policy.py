@@ -28,7 +28,7 @@ from multihorizon.discounting import (
 )
 from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError, as_path, at_least, between, numbers, show_controls, shown
-from multihorizon.runs.observations import as_batch
+from multihorizon.runs.observations import as_batch, check_environment
 from multihorizon.training.worlds import World, stored_world, world
 
 LONGEST_ELAPSED = 1e9  # steps, after which weights no longer change
@@ -50,8 +50,9 @@ class Policy:
         network: The network without its heads.
         parameters: The weights of the network, by name.
         reweighting: How well the heads express the discount that `with_discount` was given: the weights, the largest
-            error and the step at which it occurs. None for a policy that acts by the discount it was trained with.
-            `save` does not store it.
+            error and the step at which it occurs. None for a policy that acts by the discount it was trained with, and
+            for one that was loaded: `save` stores the new weights, but of the rest only the text.
+        saved_discount: This text, in a policy that was loaded; None if its discount was not changed.
         risk: The measure of risk that `with_risk` was given; None to act by the mean.
         own_env: The user's own environment, if the agent was trained in one. `save` does not store it.
     """
@@ -64,6 +65,7 @@ class Policy:
     network: Any
     parameters: Parameters
     reweighting: Reweighting | None = None
+    saved_discount: str | None = None
     risk: Risk | None = None
     own_env: Any = None
 
@@ -109,9 +111,13 @@ class Policy:
 
     @property
     def changes(self) -> list[str]:
-        """The changes to what the agent acts by, made after training: another discount, a measure of risk, or both."""
-        discount = [str(self.reweighting.target)] if self.reweighting else []
-        return discount + ([str(self.risk)] if self.risk else [])
+        """What the agent acts by other than its mean Q: a new discount, a precommitted plan, a measure of risk."""
+        found = [str(self.reweighting.target)] if self.reweighting else []
+        if self.saved_discount:
+            found.append(self.saved_discount.partition(", expressed by")[0])
+        if self.agent.consistency is Consistency.PRECOMMITTED:
+            found.append("a precommitted plan")
+        return found + ([str(self.risk)] if self.risk else [])
 
     @property
     def horizons(self) -> Horizons:
@@ -154,7 +160,32 @@ class Policy:
         """
         found = reweight(self.agent.horizons, discount, t_max=t_max, method=method, tolerance=tolerance)
         agent = self.agent.with_settings(horizons=found.horizons, acting=Acting.WEIGHTED)
-        return replace(self, agent=agent, reweighting=found)
+        return replace(self, agent=agent, reweighting=found, saved_discount=None)
+
+    def with_consistency(self, consistency: Consistency | str) -> "Policy":
+        """Returns the same agent with another rule for plans that it would not keep.
+
+        A naive agent plans again at every step. A precommitted agent keeps the plan that it made at the start of the
+        episode. Both have the same heads, so no training is needed.
+
+        Args:
+            consistency: `mh.Consistency.NAIVE` or `mh.Consistency.PRECOMMITTED`, or the name of one.
+
+        Returns:
+            The new policy, with the same network. This one is unchanged.
+
+        Raises:
+            InputError: The rule or the agent is sophisticated: such heads learn to value what the agent will do, which
+                needs training. Or the agent cannot be precommitted: see `multihorizon.AgentConfig`.
+        """
+        before, agent = self.agent.consistency, self.agent.with_settings(consistency=consistency)
+        if agent.consistency is not before and Consistency.SOPHISTICATED in (agent.consistency, before):
+            raise InputError(
+                f"a {before.name.lower()} agent cannot become {agent.consistency.name.lower()} after training, because "
+                "a sophisticated agent's heads learn other values; train an agent with "
+                f"consistency={agent.consistency.name.lower()}"
+            )
+        return replace(self, agent=agent)
 
     def with_risk(self, risk: Risk | None) -> "Policy":
         """Returns the same agent, acting by the CVaR or a quantile of the return rather than by its mean.
@@ -205,7 +236,13 @@ class Policy:
         return found[0] if is_single else found
 
     def expected_rewards(
-        self, obs: ArrayLike, t_max: int | None = None, *, noise: float = 0.03, signed: bool | None = None
+        self,
+        obs: ArrayLike,
+        t_max: int | None = None,
+        *,
+        noise: float = 0.03,
+        signed: bool | None = None,
+        elapsed: ArrayLike | None = None,
     ) -> RewardTimeline:
         """Decodes when the agent expects reward after its greedy action.
 
@@ -214,6 +251,7 @@ class Policy:
             t_max: The last step of the timeline; by default three times the longest effective horizon.
             noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
             signed: Whether rewards may be negative. By default they may if a Q-value is clearly negative.
+            elapsed: Steps since the start of the episode, as for `act`.
 
         Returns:
             Expected rewards in bins of time, with their resolution (see `multihorizon.decode_rewards`).
@@ -222,7 +260,7 @@ class Policy:
             InputError: The agent has fewer than three different γ's.
         """
         values = self.q_values(obs)  # [*B H A]
-        taken = np.asarray(self.act(obs))[..., None, None]
+        taken = np.asarray(self.act(obs, elapsed=elapsed))[..., None, None]
         chosen = np.take_along_axis(values, np.broadcast_to(taken, (*values.shape[:-1], 1)), axis=-1)[..., 0]
         return decode_rewards(chosen, self.agent.horizons.gammas, t_max, noise=noise, signed=signed)
 
@@ -244,7 +282,7 @@ class Policy:
         obs: ArrayLike,
         epsilon: float = 0.0,
         rng: np.random.Generator | None = None,
-        elapsed: ArrayLike = 0,
+        elapsed: ArrayLike | None = None,
     ) -> int | Int[np.ndarray, " B"]:
         """Returns the action with the largest value, by the agent's acting rule.
 
@@ -252,8 +290,8 @@ class Policy:
             obs: One observation, or a batch of them.
             epsilon: Probability of a uniformly random action.
             rng: Source of randomness for `epsilon` and for agents that sample a head; by default a new generator.
-            elapsed: Steps since the start of the episode, one number or one for each observation [B]. Only agents with
-                `consistency=mh.Consistency.PRECOMMITTED` use it.
+            elapsed: Steps since the start of the episode, one number or one for each observation [B]. Agents with
+                `consistency=mh.Consistency.PRECOMMITTED` need it, and no others use it.
 
         Returns:
             The index of the action, or an array [B] of them for a batch.
@@ -265,9 +303,14 @@ class Policy:
         epsilon = between("epsilon", epsilon, 0, 1)
         if rng is not None and not isinstance(rng, np.random.Generator):
             raise InputError(f"rng must be a NumPy generator, such as np.random.default_rng(0), got {shown(rng)}")
+        if elapsed is None and self.agent.consistency is Consistency.PRECOMMITTED:
+            raise InputError(
+                "a precommitted agent acts by the time since the start of the episode: give elapsed, as in "
+                "act(obs, elapsed=t)"
+            )
         batch, is_single = self._batch(obs)
         rng = np.random.default_rng() if rng is None else rng
-        best = self._best(batch, rng, elapsed)
+        best = self._best(batch, rng, 0 if elapsed is None else elapsed)
         random = rng.integers(self.num_actions, size=len(best))
         actions = np.where(rng.random(len(best)) < epsilon, random, best)
         return int(actions[0]) if is_single else actions
@@ -331,7 +374,7 @@ class Policy:
 
     def __repr__(self) -> str:
         heads = len(self.agent.horizons)
-        changes = "".join(f", by {change}" for change in self.changes)
+        changes = show_controls("".join(f", by {change}" for change in self.changes))
         where = show_controls(f"{self.agent.name} in {self.environment}")
         return f"Policy({where}, {heads} horizon{'s' if heads > 1 else ''}{changes})"
 
@@ -341,13 +384,3 @@ def check_policy(policy: Any) -> Policy:
     if not isinstance(policy, Policy):
         raise InputError(f"policy must be a Policy, as run.policy() or mh.load(...) returns, got {shown(policy)}")
     return policy
-
-
-def check_environment(env: Any, shape: tuple[int, ...], actions: int) -> None:
-    """Raises an error if an environment has other observations or actions than a policy."""
-    found_shape, found_actions = world(env).spaces()
-    if (found_shape, found_actions) != (shape, actions):
-        raise InputError(
-            f"the policy was trained with observations {list(shape)} and {actions} actions, but this environment has "
-            f"observations {list(found_shape)} and {found_actions} actions"
-        )

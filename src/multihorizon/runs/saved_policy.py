@@ -7,6 +7,7 @@ import os
 import re
 import zlib
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from multihorizon.files import atomically, file_checksum, open_inside, read_json
 from multihorizon.room import bytes_of
 from multihorizon.runs.configuration import plain, restored
 from multihorizon.runs.configure import stored_network
-from multihorizon.runs.policy import Policy, check_environment
+from multihorizon.runs.observations import check_environment
+from multihorizon.runs.policy import Policy
 from multihorizon.training.worlds import names_module, world
 
 CONFIGURATION = "policy.json"
@@ -32,6 +34,7 @@ OBSERVATION_TYPES = ["bool", "bfloat16", "float16", "float32", "float64"]
 OBSERVATION_TYPES += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 MOST_OVERHEAD_BYTES = 2**20  # of a safetensors file
 OLD_WEIGHTS = "weights.safetensors"  # the name in earlier versions
+LONGEST_DISCOUNT = 1_000  # characters of the description of a discount
 
 
 def save_policy(policy: Policy, folder: Path) -> Path:
@@ -54,6 +57,7 @@ def save_policy(policy: Policy, folder: Path) -> Path:
         "observation_dtype": policy.observation_dtype,
         "network": plain(stored_network(policy.network)),
         "weights_checksum": checksum,
+        "discount": str(policy.reweighting) if policy.reweighting else policy.saved_discount,
         "risk": plain(policy.risk),
     }
     write_json(folder / CONFIGURATION, description, checked=True)
@@ -95,6 +99,7 @@ def load_policy(folder: Path, env: Any = None, network: Any = None, trust: bool 
         actions = at_least("num_actions", content["num_actions"], 1)
         environment = short_text("the name of an environment", content["environment"])
         dtype = one_of("type of an observation", content["observation_dtype"], OBSERVATION_TYPES)
+        discount = short_text("the discount", content.get("discount") or "", LONGEST_DISCOUNT)
         risk = restored_risk(content.get("risk"))
         checksum = content.get("weights_checksum")
     except KeyError as problem:
@@ -126,7 +131,8 @@ def load_policy(folder: Path, env: Any = None, network: Any = None, trust: bool 
         raise InputError(f"{weights} cannot be read: it holds the type {problem}, but weights are float32") from None
     check_shapes(held, like, weights)
     parameters = {name: jnp.asarray(held[name]) for name in like}
-    return Policy(agent, environment, actions, shape, dtype, given, parameters, risk=risk, own_env=env)
+    found = Policy(agent, environment, actions, shape, dtype, given, parameters, risk=risk, own_env=env)
+    return replace(found, saved_discount=discount or None)
 
 
 def _weights_file(folder: Path, checksum: Any) -> Path:
