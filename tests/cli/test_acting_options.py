@@ -72,7 +72,7 @@ def test_watch_and_risk(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(line.split()) == 0
     shown = capsys.readouterr().out
     assert "acts by hyperbolic(k=0.1), expressed by 8 heads" in shown
-    assert "takes the action with the best CVaR(level=0.25) of the return" in shown
+    assert "takes the action whose return has the largest CVaR(level=0.25)" in shown
     assert main([*line.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["risk"] == "CVaR(level=0.25)"

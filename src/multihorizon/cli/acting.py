@@ -109,7 +109,7 @@ def described(policy: "Policy") -> list[str]:
     lines = [f"acts by {discount}"] if discount else []
     if policy.agent.consistency is Consistency.PRECOMMITTED:
         lines.append(f"precommitted: {policy.agent.consistency.value}")
-    return lines + ([f"takes the action with the best {policy.risk} of the return"] if policy.risk else [])
+    return lines + ([f"takes the action whose return has the largest {policy.risk}"] if policy.risk else [])
 
 
 def as_json(policy: "Policy") -> dict[str, object]:

@@ -21,6 +21,8 @@ from multihorizon.discounting.hazard import (
     Uniform,
 )
 from multihorizon.discounting.hazard.prior import Values, check_prior, times
+from multihorizon.discounting.hazard.stable import LEAST as LEAST_S
+from multihorizon.discounting.hazard.stable import MOST as MOST_S
 from multihorizon.errors import InputError, as_function, between, inside, instance, positive, shown, shown_gamma
 
 LATEST = 1e300  # largest value of a deadline, in steps
@@ -212,6 +214,8 @@ def _sensitivity(s: float, formula: str) -> float:
             f"s must be at most 1, got {shown(s)}: above 1 the discount is not a mixture of exponentials and has no "
             f"prior; use minimax_grid(discount.from_function(lambda t: {formula}), heads), and check its error"
         )
+    if s != 1 and not LEAST_S <= s <= MOST_S:
+        raise InputError(f"s must lie in [{LEAST_S}, {MOST_S}] or be 1, got {shown(s)}")
     return s
 
 

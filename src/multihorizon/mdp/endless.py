@@ -33,9 +33,9 @@ def refuse_infinite_sums(mdp: HazardousMDP, state: int) -> None:
     if mdp.discount.prior is not None and _exponent(mdp, _longest(mdp)) > 1 + MARGIN:
         return
     raise InputError(
-        f"the values can be infinite: from state {state} this policy earns for ever, and {mdp.discount.label} under "
-        f"hazard {mdp.hazard} is not known to have a finite sum over all times; use an episodic task, a discount that "
-        "falls faster than 1/t, or a hazard that is bounded away from 0"
+        f"the values can be infinite: from state {state} this policy earns for ever, and the sum of s(t) d(t) over all "
+        f"times is not known to be finite for the discount '{mdp.discount.label}' under hazard {mdp.hazard}; use an "
+        "episodic task, a discount that falls faster than 1/t, or a hazard that is bounded away from 0"
     )
 
 
