@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -64,12 +65,12 @@ def test_one_head_is_plain_c51() -> None:
         log_q = jax.nn.log_softmax(logits[jnp.arange(BATCH), batch.action])
         return -jnp.sum(jax.lax.stop_gradient(target) * log_q, axis=1)
 
-    gradients = jax.grad(lambda p: jnp.mean(importance * plain_losses(p)))(state.parameters)
+    gradients = jax.jit(jax.grad(lambda p: jnp.mean(importance * plain_losses(p))))(state.parameters)
     scale = 6.25e-5 * math.sqrt(1 - 0.999) / (1 - 0.9)  # TensorFlow 1's Adam at its first update
     expected = jax.tree.map(
         lambda p, g: p - scale * 0.1 * g / (math.sqrt(0.001) * jnp.abs(g) + 1.5e-4), state.parameters, gradients
     )
-    ours, priorities, metrics = learner.update(state, batch, importance)
+    ours, priorities, metrics = jax.jit(learner.update)(state, batch, importance)
     for a, b in zip(jax.tree.leaves(ours.parameters), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, atol=2e-7)
     losses = plain_losses(state.parameters)
@@ -172,7 +173,8 @@ def test_priorities_change_only_where_they_are_used() -> None:
         agent = preset(name)
         learner = learner_of(agent)
         shape, replay = _filled_replay(agent)
-        _, after, _ = learner.learn(shape, learner.init(jax.random.key(0)), replay, jax.random.key(1))
+        learn = jax.jit(partial(learner.learn, shape))
+        _, after, _ = learn(learner.init(jax.random.key(0)), replay, jax.random.key(1))
         assert bool(jnp.any(after.priorities != replay.priorities)) == changes
 
 
@@ -183,8 +185,8 @@ def test_bfloat16_computes_like_float32_and_keeps_float32_masters() -> None:
     assert all(x.dtype == jnp.float32 for x in jax.tree.leaves(rough_state.parameters))
     assert all(x.dtype == jnp.bfloat16 for x in jax.tree.leaves(rough_state.target))
     batch = batch_of(agent.n_steps)
-    _, priorities, _ = exact.update(state, batch, jnp.ones(BATCH))
-    new, rough_priorities, _ = rough.update(rough_state, batch, jnp.ones(BATCH))
+    _, priorities, _ = jax.jit(exact.update)(state, batch, jnp.ones(BATCH))
+    new, rough_priorities, _ = jax.jit(rough.update)(rough_state, batch, jnp.ones(BATCH))
     np.testing.assert_allclose(priorities, rough_priorities, rtol=0.02)
     assert all(x.dtype == jnp.float32 for x in jax.tree.leaves(new.parameters))
     for master, rounded in zip(jax.tree.leaves(new.parameters), jax.tree.leaves(new.rounded), strict=True):

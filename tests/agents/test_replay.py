@@ -1,6 +1,7 @@
 """Compares replay with a plain list: stacks, returns, validity, priorities and the frequencies of draws."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +35,7 @@ def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]
     return valid
 
 
-@settings(max_examples=7)
+@settings(max_examples=5)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(30, 90))
 @example(0, 1, 3, 1, 39)  # the last write is just before the buffer is full
 def test_samples_match_a_plain_list(seed: int, n_streams: int, stack: int, n_steps: int, rows: int) -> None:
@@ -83,10 +84,14 @@ def test_sums_never_drift() -> None:
     rng = np.random.default_rng(3)
     shape = shape_of(capacity=300, streams=1, stack=2, n_steps=3, batch=32)
     replay, _ = filled(shape, [random_stream(rng, 1_001, FRAME)], 500)
+
+    @jax.jit
+    def with_new_priorities(replay: Any, key: Any, sizes: Any) -> Any:
+        return replays.reprioritise(shape, replay, replays.sample(shape, replay, key).indices, sizes)
+
     for i in range(200):
-        batch = replays.sample(shape, replay, jax.random.key(i))
         sizes = jnp.asarray(10.0 ** rng.uniform(-6, 6, size=32), jnp.float32)
-        replay = replays.reprioritise(shape, replay, batch.indices, sizes)
+        replay = with_new_priorities(replay, jax.random.key(i), sizes)
     np.testing.assert_array_equal(replay.block_sums, np.asarray(replay.priorities.sum(axis=1)))
 
 

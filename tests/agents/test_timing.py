@@ -43,7 +43,7 @@ def target_by_hand(stream: list[Row], t: int, n_steps: int, gamma: float, timing
     return total, factor
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(
     st.integers(0, 10_000),
     st.integers(1, 3),

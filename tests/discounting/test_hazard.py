@@ -102,7 +102,7 @@ def test_hazard_rate_starts_at_the_mean(prior: hazard.Prior) -> None:
     assert float(prior.hazard_rate(0.0)) == pytest.approx(prior.mean, rel=1e-6)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(continuous)
 def test_closed_form_agrees_with_numerical_integration(prior: hazard.Prior) -> None:
     numerical = Density(lambda x: float(prior.density(x)), prior.support)

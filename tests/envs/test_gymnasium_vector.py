@@ -121,9 +121,7 @@ class Remembering(gymnasium.Wrapper[Any, Any, Any, Any]):
 @pytest.mark.parametrize("one", [Shown((3,)), Remembering(gymnasium.make("CartPole-v1"))])
 def test_environment_that_cannot_be_copied_must_be_a_function(one: gymnasium.Env[Any, Any]) -> None:
     name = type(one).__name__
-    with pytest.raises(
-        InputError, match=rf"pass a function that makes one, as in env=lambda: {name}\(...\)"
-    ) as refused:
+    with pytest.raises(InputError, match=rf"pass a function that makes it, as in env=lambda: {name}\(...\)") as refused:
         world(one)
     assert "\n" not in str(refused.value)
     assert world(lambda: one).name.startswith("own/")
