@@ -188,7 +188,8 @@ def small_worlds(seeds: int, own_seeds: int, out: Path) -> None:
 
 @styled
 def draw_choices(found: Result) -> Figure:
-    figure, panels = canvas(12.5, 3.6, columns=3)
+    figure, panels = canvas(13, 3.6, columns=3)
+    figure.set_layout_engine("constrained", wspace=0.06)
     titles = {
         "foraging": ("Foraging", "share of far meals chosen"),
         "pathworld": (f"Pathworld, {STEPS['pathworld']:,} steps", "path chosen"),

@@ -109,7 +109,8 @@ def over_k(env: str, seeds: int, steps: int, path: Path) -> Result:
 @styled
 def draw(found: Result, game: str) -> Figure:
     """Draws returns relative to the agent without the change, and the share of choices that differ from KS[0]'s."""
-    figure, (left, right) = canvas(10, 3.6, columns=2)
+    figure, (left, right) = canvas(10.5, 3.6, columns=2)
+    figure.set_layout_engine("constrained", wspace=0.08)
     before = {k: np.mean(row) for k, row in found["unchanged"].items()}
     for name, colour, mark, label in (
         ("changed", BLUE, "-", "one training, discount changed"),
