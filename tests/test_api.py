@@ -299,13 +299,15 @@ def test_no_transition_spans_an_interruption(env: str, tmp_path: Path) -> None:
     Every row that does not end its episode precedes a row of the same episode, even if the replay buffer was saved.
     """
     from multihorizon.agents.replay import CONTINUES
+    from multihorizon.files import read_json
     from multihorizon.runs.checkpoint import Checkpoints
-    from multihorizon.runs.configuration import identity
     from multihorizon.runs.configure import made
+    from multihorizon.runs.folder import fixed_settings
 
     run = trained(env, tmp_path / "run", callback=lambda rows: rows[0]["iteration"] < 1, steps=900)
+    settings = fixed_settings(read_json(run.folder / "config.json"))
     with made(run.configuration) as trainer:
-        kept = Checkpoints(tmp_path / "run/checkpoints", trainer.shape, True, identity(run.configuration))
+        kept = Checkpoints(run.folder / "checkpoints", trainer.shape, True, settings)
         state, done = kept.restore(lambda: trainer.init(0), lambda message: None)
         assert done == 2
         state, _ = trainer.iterate(state, done, 0, lambda progress: None)

@@ -212,4 +212,9 @@ CONTROLS = ("Cc", "Cf", "Cs")  # characters that a terminal may obey, or that re
 
 def show_controls(text: str) -> str:
     """Returns the text with � in place of every control character except line breaks, for a terminal."""
-    return "".join(c if c == "\n" or unicodedata.category(c) not in CONTROLS else REPLACEMENT for c in text)
+    return "".join(REPLACEMENT if c != "\n" and is_control(c) else c for c in text)
+
+
+def is_control(character: str) -> bool:
+    """Returns whether a terminal may obey a character, or XML does not allow it."""
+    return unicodedata.category(character) in CONTROLS or ord(character) & 0xFFFE == 0xFFFE

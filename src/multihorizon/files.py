@@ -155,8 +155,13 @@ def read_text(path: Path) -> str:
         OSError: It does not exist or cannot be read.
     """
     try:
-        with open_inside(path.resolve(), MOST_JSON_BYTES) as file:
-            return file.read().decode("utf-8")
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
+            raise ValueError("it is not a file")
+        with path.open("rb") as file:
+            content = file.read(MOST_JSON_BYTES + 1)
+        if len(content) > MOST_JSON_BYTES:
+            raise ValueError(f"it is larger than {MOST_JSON_BYTES // 2**20} MiB")
+        return content.decode("utf-8")
     except ValueError as problem:
         raise InputError(f"{path} cannot be read: {problem}") from None
 
@@ -198,11 +203,11 @@ def writable_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise InputError(f"the folder {path} cannot be created: {problem.strerror}") from None
+        raise WriteError(f"the folder {path} cannot be created: {problem.strerror}") from None
     except ValueError as problem:  # a null character
-        raise InputError(f"the folder {str(path)!r} cannot be created: {problem}") from None
+        raise WriteError(f"the folder {str(path)!r} cannot be created: {problem}") from None
     if not os.access(path, os.W_OK):
-        raise InputError(f"{path} cannot be written to")
+        raise WriteError(f"{path} cannot be written to")
     return path
 
 

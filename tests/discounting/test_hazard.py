@@ -320,3 +320,11 @@ def test_survival_of_long_times_does_not_underflow() -> None:
 def test_invalid_input_is_rejected_with_a_message(make: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("k", "high"), [(1e-3, 500.0), (1e-3, 1_000.0), (1.0, 1e9), (1e3, math.inf)])
+def test_a_bounded_density_is_finite_at_its_end(k: float, high: float) -> None:
+    """Also if the support is far wider than the prior."""
+    prior = Density(lambda rate: math.exp(-rate / k) / k, (0.0, high))
+    assert prior.density(0.0) == pytest.approx(1 / k)
+    assert prior.weighting(1.0) == pytest.approx(1 / k)

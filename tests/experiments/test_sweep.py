@@ -19,7 +19,7 @@ from multihorizon.cli import main
 from multihorizon.experiments.experiment import ExperimentRun
 from multihorizon.experiments.sweep import Speed, State, Status, plan, train
 from multihorizon.runs.configuration import Configuration, difference
-from multihorizon.runs.weights import RUN
+from multihorizon.runs.folder import RUN
 from multihorizon.training.trainer import Progress
 
 

@@ -9,6 +9,7 @@ import pytest
 from made_up_runs import write_run
 
 from multihorizon.reports.data import read_runs
+from multihorizon.reports.escaping import replace_controls
 from multihorizon.reports.figure_style import canvas, choose_line_styles, render_svg, save, shorten_names, styled_plain
 from multihorizon.reports.figures import draw_curve
 from multihorizon.reports.plotting import Figure
@@ -93,3 +94,9 @@ def test_lines_that_coincide_are_visible(count: int) -> None:
     assert len({(style.colour, style.dash) for style in styles}) == count
     assert len({style.colour for style in styles[:6]}) == min(count, 6)
     assert len({style.dash for style in styles[:6]}) == min(count, 6)
+
+
+def test_names_that_xml_does_not_allow_can_be_drawn() -> None:
+    figure, (axes,) = canvas(2, 2)
+    axes.set_title(replace_controls("dqn\ufffe\uffff"))
+    assert "<svg" in render_svg(figure, "names")

@@ -15,6 +15,7 @@ from multihorizon.files import read_json, write_json
 from multihorizon.runs.configuration import Configuration
 from multihorizon.runs.configure import configured
 from multihorizon.runs.folder import identity_checksum
+from multihorizon.runs.loggers import Csv
 from multihorizon.runs.metrics import format_line, read_metrics
 from multihorizon.runs.records import Records
 from multihorizon.runs.weights import belonging, load_weights, save_weights
@@ -53,7 +54,9 @@ def test_file_of_a_run_with_other_settings_is_refused(name: str, other: str, tmp
         ("metrics.jsonl", lambda: read_metrics(mine)),
     ):
         if name in (file, "config.json"):
-            with pytest.raises(InputError, match=rf"{file} does not hold the .* other settings than .*; restore"):
+            with pytest.raises(
+                InputError, match=rf"{file} does not hold the .* other settings than .*; one of the two files is not"
+            ):
                 read()
 
 
@@ -90,3 +93,47 @@ def test_trained_run_carries_its_identity(tmp_path: Path) -> None:
         mh.load_run(run.folder).policy()
     with pytest.raises(InputError, match=r"metrics\.jsonl does not hold the metrics of this run"):
         mh.load_run(run.folder).metrics  # noqa: B018
+
+
+def test_run_of_an_older_version_keeps_its_identity_when_it_is_resumed(tmp_path: Path) -> None:
+    """Settings that the stored configuration lacks are not added to it."""
+    Records(tmp_path, CONFIGURATION).close()
+    content = read_json(tmp_path / "config.json")
+    del content["agent"]["consistency"]
+    write_json(tmp_path / "config.json", content, checked=True)
+    identity = identity_checksum(tmp_path)
+    save_weights(tmp_path / "weights.npz", belonging(WEIGHTS, identity))
+    (tmp_path / "metrics.jsonl").write_text(format_line(LINE | {"run": identity}) + "\n")
+    extended = replace(CONFIGURATION, schedule=replace(CONFIGURATION.schedule, iterations=50), checkpoint_minutes=3.0)
+    records = Records(tmp_path, extended, [], CONFIGURATION)
+    records.begin()
+    records.close()
+    stored = read_json(tmp_path / "config.json")
+    assert (stored["schedule"]["iterations"], stored["checkpoint_minutes"]) == (50, 3.0)
+    assert identity_checksum(tmp_path) == identity
+    (tmp_path / "weights-latest.npz").rename(tmp_path / "weights.npz")
+    used(tmp_path)
+
+
+def test_rejected_extension_leaves_a_finished_run_as_it_was(tmp_path: Path) -> None:
+    agent = mh.agent("dqn", warm_up_steps=100)
+    run = mh.train(agent, "foraging", steps=200, training_steps=100, evaluation_steps=0, out=tmp_path / "run")
+    (run.folder / "metrics.csv").write_text("damaged")
+    before = (run.folder / "config.json").read_bytes()
+    with pytest.raises(InputError, match=r"metrics.csv"):
+        run.resume(steps=400, loggers=[Csv()])
+    assert run.finished
+    assert (run.folder / "config.json").read_bytes() == before
+
+
+def test_weights_that_the_user_names_may_be_a_link(tmp_path: Path) -> None:
+    agent = mh.agent("dqn", warm_up_steps=100)
+    run = mh.train(agent, "foraging", steps=200, training_steps=100, evaluation_steps=0, out=tmp_path / "run")
+    best, inside = tmp_path / "best.npz", run.folder / "weights-000001.npz"
+    for link in (best, inside):
+        link.symlink_to(run.folder / "weights.npz")
+    observations = np.zeros((2, *run.policy().observation_shape))
+    values = run.policy(weights=best).q_values(observations)
+    np.testing.assert_array_equal(values, run.policy().q_values(observations))
+    with pytest.raises(InputError, match="symbolic link"):
+        run.policy(weights=inside)

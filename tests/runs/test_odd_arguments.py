@@ -101,7 +101,7 @@ def test_a_folder_of_nothing_is_refused() -> None:
             load(None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("count", [None, -1, 0, 2**63, 1.5, "a"])
+@pytest.mark.parametrize("count", [None, -1, 2**63, 1.5, "a"])
 def test_weights_after_checks_its_count(policy: mh.Policy, count: Any) -> None:
     with pytest.raises(mh.InputError, match=r"^count must be [^\n]+$"):
         policy.weights_after(0, count=count)

@@ -45,6 +45,11 @@ def test_new_discount_is_used_in_evaluation_and_saved(policy: mh.Policy, tmp_pat
     assert loaded.saved_discount == str(hasty.reweighting)
     assert loaded.changes == hasty.changes == ["hyperbolic(k=1)"]
     assert mh.load(loaded.save(f"{tmp_path}/again")).changes == hasty.changes
+    named = mh.discount.from_function(mh.discount.hyperbolic(1.0), "x" * 2_000 + "\ud800")
+    odd = mh.load(policy.with_discount(named, t_max=60).save(f"{tmp_path}/odd"))
+    assert odd.saved_discount is not None
+    assert odd.saved_discount.endswith("xxx...")
+    assert policy.act(np.zeros((0, *policy.observation_shape))).shape == (0,)  # type: ignore[union-attr]
     assert loaded.with_discount(mh.discount.hyperbolic(0.05), t_max=60).changes == ["hyperbolic(k=0.05)"]
     assert not np.allclose(loaded.horizons.weights, patient.horizons.weights)
     returns = [mh.evaluate(one, "foraging", 50, epsilon=0.0, seed=3).values for one in (hasty, loaded)]

@@ -11,8 +11,11 @@ import pytest
 from PIL import Image
 
 import multihorizon as mh
+from multihorizon.agents.learner import Learner
 from multihorizon.reports.video import CURVES, GAME
+from multihorizon.runs.policy import Policy
 from multihorizon.runs.watching import record_episode
+from multihorizon.training.worlds import world
 
 STEPS = 4
 
@@ -114,3 +117,12 @@ def test_invalid_arguments_are_refused_before_playing(
     monkeypatch.setattr("multihorizon.runs.watching.record_episode", lambda *_: pytest.fail("played"))
     with pytest.raises(mh.InputError, match=words):
         mh.watch(**({"policy": policy, "out": tmp_path / "a.gif"} | given))
+
+
+def test_precommitted_agents_are_refused_where_steps_have_durations() -> None:
+    agent, chosen = mh.agent("hyper-dqn", consistency="precommitted"), world("shortcut")
+    shape, actions = chosen.spaces()
+    parameters = Learner(agent, actions, shape, chosen.torso).init(jax.random.key(0)).parameters
+    policy = Policy(agent, "shortcut", actions, shape, "float32", chosen.torso, parameters)
+    with pytest.raises(mh.InputError, match="this environment has durations"):
+        record_episode(policy, chosen, 0, 5)

@@ -143,10 +143,10 @@ def _guarded(arguments: list[str]) -> int:
         _say(": ".join(("multihorizon", "interrupted", *map(str, stopped.args))))
         return interrupts.exit_status()
     except Exception as problem:
-        if interrupts.was_received():  # another library may have turned the interrupt into its own error
-            _say("multihorizon: interrupted")
-            return interrupts.exit_status()
         line = _for_people(problem)
+        if interrupts.was_received():  # another library may have turned the interrupt into its own error
+            _say(show_controls(": ".join(filter(None, ("multihorizon", "interrupted", line)))))
+            return interrupts.exit_status()
         if line is None:
             raise
         _say(f"multihorizon: {show_controls(line)}")

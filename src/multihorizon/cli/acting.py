@@ -68,22 +68,23 @@ def changed(policy: "Policy", options: argparse.Namespace) -> "Policy":
     """Returns the policy with the discount, the consistency and the measure of risk that the options give."""
     from multihorizon.discounting import FitMethod
 
-    if options.consistency is not None:
-        policy = policy.with_consistency(options.consistency)
     if options.risk is not None:
         policy = policy.with_risk(risk(options.risk))
-    if not options.discount and not options.prior:
+    if options.consistency == "naive":  # a naive agent accepts weights that a precommitted one refuses
+        policy = policy.with_consistency("naive")
+    if options.discount or options.prior:
+        fit = one_of("fit", options.fit or "minimax", FITS)
+        policy = policy.with_discount(
+            choices.discount(options),
+            t_max=at_least("--t-max", 1000 if options.t_max is None else options.t_max, 1, 1_000_000),
+            method=FitMethod[FITS[fit]],
+            tolerance=positive("--tolerance", 0.05 if options.tolerance is None else options.tolerance),
+        )
+    else:
         for name in ("t_max", "fit", "tolerance"):
             if getattr(options, name) is not None:
                 raise InputError(f"--{name.replace('_', '-')} needs --discount or --prior")
-        return policy
-    fit = one_of("fit", options.fit or "minimax", FITS)
-    return policy.with_discount(
-        choices.discount(options),
-        t_max=at_least("--t-max", 1000 if options.t_max is None else options.t_max, 1, 1_000_000),
-        method=FitMethod[FITS[fit]],
-        tolerance=positive("--tolerance", 0.05 if options.tolerance is None else options.tolerance),
-    )
+    return policy if options.consistency is None else policy.with_consistency(options.consistency)
 
 
 def risk(text: str) -> "Risk":

@@ -58,7 +58,7 @@ def simulate(
     ticks, unit = _ticks(durations)
     elapsed = np.zeros(episodes, ticks.dtype)
     for _ in range(MOST_STEPS):
-        times = (elapsed / unit).astype(float)
+        times = _in_units(elapsed, unit)
         returns[alive] += np.asarray(mdp.discount(times)) * mdp.rewards[states, actions]
         lives = rng.random(len(alive)) < survive ** durations[states, actions]
         following = mdp.draw_next(states, actions, rng)
@@ -75,12 +75,19 @@ def _ticks(durations: Float[np.ndarray, "S A"]) -> tuple[Shaped[np.ndarray, "S A
     """Returns each duration in ticks (see `in_whole_ticks`), and the number of ticks in one unit of time.
 
     Ticks are stored as float64 if float64 represents all sums of an episode exactly. Otherwise they are Python
-    integers, which have no limit.
+    integers, which have no limit but are slower.
     """
     lengths, each = np.unique(durations.reshape(-1), return_inverse=True)
     ticks, unit = in_whole_ticks(lengths)
     dtype = float if max(unit, MOST_STEPS * max(ticks)) <= LARGEST_EXACT else object
     return np.array(ticks, dtype)[each].reshape(durations.shape), unit
+
+
+def _in_units(elapsed: Shaped[np.ndarray, " N"], unit: int) -> Float[np.ndarray, " N"]:
+    try:
+        return (elapsed / unit).astype(float)
+    except OverflowError:
+        raise InputError("an episode lasts longer than a float can express; use shorter durations") from None
 
 
 def choose(policy: Policy, states: Int[np.ndarray, " N"], rng: np.random.Generator) -> Int[np.ndarray, " N"]:

@@ -19,7 +19,7 @@ from multihorizon.runs.metrics import Line, Warn, read_metrics
 
 LONGEST_ABOUT = 10_000  # characters
 MOST_SEEDS = 10_000
-LATEST, LARGEST = 1e9, 1e6  # time and value of a discount that can be drawn
+LATEST, LARGEST = 1e9, 1e35  # largest time and value of a discount; weights may be as large as 1e30
 
 
 @dataclass(frozen=True)

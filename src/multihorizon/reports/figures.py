@@ -34,6 +34,7 @@ from multihorizon.reports.statistics import IntervalEstimate
 
 CURVE_COLUMNS = 5
 CAPTION_CHARACTERS = 14  # per inch of width
+DRAWN = -10.0, 10.0  # values of a discount beyond these lie outside the panel
 SMALL_GAP = 0.005  # largest gap between discounts that count as equal
 
 
@@ -159,12 +160,12 @@ def draw_discounts(groups: list[DiscountGroup], styles: LineStyles) -> Figure:
     for axes, (agents, environments, acting, wanted) in zip(panels, groups, strict=False):
         t = find_telling_time(acting, wanted)
         if wanted:
-            said = f"asked for: {wanted.name}, d({t:g}) = {_interpolate(wanted, t):.2f}"
-            axes.plot(wanted.times, wanted.values, color=GREY, linewidth=6, alpha=0.45, label=said)
-            axes.plot(t, _interpolate(wanted, t), "o", color=GREY, markersize=10)
-        colour, said = styles[agents[0]].colour, f"acted by: d({t:g}) = {_interpolate(acting, t):.2f}"
-        axes.plot(acting.times, acting.values, "o-", color=colour, markersize=3, label=said)
-        axes.plot(t, _interpolate(acting, t), "o", color=colour, markersize=7)
+            said = f"asked for: {wanted.name}, d({t:g}) = {_short(_interpolate(wanted, t))}"
+            axes.plot(wanted.times, np.clip(wanted.values, *DRAWN), color=GREY, linewidth=6, alpha=0.45, label=said)
+            axes.plot(t, np.clip(_interpolate(wanted, t), *DRAWN), "o", color=GREY, markersize=10)
+        colour, said = styles[agents[0]].colour, f"acted by: d({t:g}) = {_short(_interpolate(acting, t))}"
+        axes.plot(acting.times, np.clip(acting.values, *DRAWN), "o-", color=colour, markersize=3, label=said)
+        axes.plot(t, np.clip(_interpolate(acting, t), *DRAWN), "o", color=colour, markersize=7)
         title = _wrap_names(agents) + (f"\nin {_wrap_names(environments)}" if environments else "")
         axes.set(title=title, xscale="log", xlabel="steps t")
         axes.set(ylim=(-0.02, 1.35), yticks=[0, 0.25, 0.5, 0.75, 1])
@@ -175,6 +176,10 @@ def draw_discounts(groups: list[DiscountGroup], styles: LineStyles) -> Figure:
         axes.set_visible(False)
     panels[0].set_ylabel("d(t)")
     return figure
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.3g}"
 
 
 def find_telling_time(acting: DiscountCurve, wanted: DiscountCurve | None) -> float:

@@ -148,13 +148,15 @@ def describe_ties(agents: Sequence[str]) -> str:
     probability of improvement that miss the true value are of this kind (benchmarks/interval_coverage.py).
 
     Args:
-        agents: The labels of these agents. In each environment, all seeds of such an agent have the same score.
+        agents: The labels of these agents. By at least one statistic, all seeds of such an agent have the same score in
+            each environment.
     """
     if not agents:
         return ""
     return (
-        f"All seeds of {' and of '.join(agents)} have the same score in each environment. An interval treats such "
-        "scores as exact, so it may contain the true value in far fewer than 95% of cases."
+        f"All seeds of {' and of '.join(agents)} have the same score in each environment compared, by at least one "
+        "statistic. An interval treats such scores as exact, so it may contain the true value in far fewer than 95% of "
+        "cases."
     )
 
 

@@ -31,7 +31,7 @@ from multihorizon.errors import (
     true_or_false,
 )
 from multihorizon.files import read_json
-from multihorizon.runs.folder import CONFIGURATION, fixed_settings
+from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.training.schedule import Schedule
 
 LARGEST_SEED = 2**31 - 1
@@ -216,11 +216,6 @@ def read_configuration(folder: Path) -> Configuration:
     if not isinstance(configuration, Configuration):
         raise InputError(f"{path} is not the configuration of a run")
     return configuration
-
-
-def identity(configuration: Configuration) -> dict[str, Any]:
-    """Returns, as JSON, the settings that must stay the same when a run is resumed."""
-    return fixed_settings(plain(configuration))
 
 
 def versions() -> dict[str, str]:

@@ -32,6 +32,7 @@ EXPERIMENT = "experiment.json"  # in the folder of a sweep, which holds the fold
 LATEST = "-latest"  # weights after the latest iteration of a run that is not finished
 LAST_GOOD = "-last-good"  # weights before training diverged
 DAMAGED = "damaged-"  # prefix of the name of a damaged file
+RUN = "run"  # name of the identity of the run in its weights and metrics; older ones have none
 # Settings of the configuration or its schedule that may change when a run is resumed.
 MAY_CHANGE = (
     "iterations",
@@ -49,6 +50,16 @@ def fixed_settings(stored: dict[str, Any]) -> dict[str, Any]:
     if isinstance(schedule := stored.get("schedule"), dict):
         fixed["schedule"] = {name: value for name, value in schedule.items() if name not in MAY_CHANGE}
     return fixed
+
+
+def with_changes(stored: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Returns a stored configuration, as JSON, with the new values of the settings that may change.
+
+    The other settings stay as they are stored, so that a run keeps its identity when a later version resumes it.
+    """
+    changed = {name: new[name] for name in MAY_CHANGE if name in new}
+    schedule = {name: new["schedule"][name] for name in MAY_CHANGE if name in new["schedule"]}
+    return stored | changed | {"schedule": stored["schedule"] | schedule}
 
 
 def identity_checksum(folder: Path) -> str | None:

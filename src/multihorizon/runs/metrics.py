@@ -11,7 +11,7 @@ from typing import Any
 
 from multihorizon.errors import InputError
 from multihorizon.files import CHECKSUM, json_checksum, open_inside
-from multihorizon.runs.folder import METRICS, identity_checksum, other_run
+from multihorizon.runs.folder import METRICS, RUN, identity_checksum, other_run
 
 Line = dict[str, Any]
 Warn = Callable[[str], None]
@@ -21,7 +21,6 @@ LENGTHS = ("lengths", "evaluation_lengths")  # by seed; runs of older versions h
 BY_HEAD = ("losses", "values")  # lists by seed and head; empty in an iteration without updates
 COUNTS = ("iteration", "step", "updates")
 RATES = ("steps_per_second", "seconds")
-RUN = "run"  # the identity of the run; lines of older versions have none
 FIELDS = {*COUNTS, *RATES, *BY_SEED, *LENGTHS, *BY_HEAD, "discount", RUN}
 
 # Limits on the memory and time that a hostile file can take.

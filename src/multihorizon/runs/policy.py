@@ -338,9 +338,9 @@ class Policy:
             The weights [B H]. They change over time only with `mh.Consistency.PRECOMMITTED`.
 
         Raises:
-            InputError: `elapsed` has the wrong shape, or is negative or not finite; or `count` is not at least 1.
+            InputError: `elapsed` has the wrong shape, or is negative or not finite; or `count` is negative.
         """
-        times, count = numbers("elapsed", elapsed), at_least("count", count, 1, MOST_STEPS)
+        times, count = numbers("elapsed", elapsed), at_least("count", count, 0, MOST_STEPS)
         if times.shape not in ((), (count,)):
             raise InputError(f"elapsed must be one number or have shape [{count}], got {list(times.shape)}")
         if not np.all((times >= 0) & np.isfinite(times)):

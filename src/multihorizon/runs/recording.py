@@ -12,18 +12,20 @@ from multihorizon.agents.acting import acting_weights
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.networks import OwnNetwork
 from multihorizon.errors import InputError
-from multihorizon.files import WriteError, writable_folder, write_error
+from multihorizon.files import WriteError, read_json, writable_folder, write_error
 from multihorizon.runs.checkpoint import Checkpoints
-from multihorizon.runs.configuration import Configuration, identity
+from multihorizon.runs.configuration import Configuration
 from multihorizon.runs.folder import (
     CHECKPOINTS,
     CONFIGURATION,
     LAST_GOOD,
     LATEST,
+    RUN,
+    fixed_settings,
     identity_checksum,
     inside,
 )
-from multihorizon.runs.metrics import RUN, Warn, read_metrics, rows_of
+from multihorizon.runs.metrics import Warn, read_metrics, rows_of
 from multihorizon.runs.records import Records
 from multihorizon.runs.weights import belonging
 from multihorizon.training.guard import DivergenceError, good_copy
@@ -105,7 +107,7 @@ def record(
         writable_folder(inside(folder, CHECKPOINTS)),
         trainer.shape,
         configuration.checkpoint_replay,
-        identity(configuration),
+        fixed_settings(read_json(folder / CONFIGURATION)),
     )
     restored, first = _restore(checkpoints, trainer, records, warn)
     run = identity_checksum(folder)  # of the configuration that is now stored
@@ -171,8 +173,8 @@ def _restore(checkpoints: Checkpoints, trainer: Trainer, records: Records, warn:
     elif read_metrics(folder):
         warn(f"{folder} has no checkpoint yet, so training starts from the beginning")
     with _writing(folder, configuration):
-        records.begin()
         records.rewind(first, warn)
+        records.begin()
     return restored, first
 
 

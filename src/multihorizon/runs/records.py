@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from multihorizon.errors import InputError
-from multihorizon.files import atomically, remove_leftovers, write_json
+from multihorizon.files import atomically, read_json, remove_leftovers, replace, write_json
 from multihorizon.runs.configuration import Configuration, difference, plain, read_configuration, versions
 from multihorizon.runs.folder import (
     CONFIGURATION,
@@ -23,6 +23,7 @@ from multihorizon.runs.folder import (
     is_finished,
     tidy,
     weights_path,
+    with_changes,
 )
 from multihorizon.runs.loggers import Logger, TensorBoard
 from multihorizon.runs.metrics import format_line, read_metrics, scalars_of
@@ -74,8 +75,10 @@ class Records:
             raise InputError(f"{folder} holds a run with another configuration: {differs}; choose another folder")
 
     def _write_configuration(self) -> None:
-        content = plain(self.configuration) | {"versions": versions()}
-        write_json(self.folder / CONFIGURATION, content, checked=True)
+        path, content = self.folder / CONFIGURATION, plain(self.configuration)
+        if path.exists():
+            content = with_changes(read_json(path), content)
+        write_json(path, content | {"versions": versions()}, checked=True)
 
     def refuse_if_finished(self) -> None:
         """Raises an error if the run is finished, unless it is extended."""
@@ -91,7 +94,7 @@ class Records:
         # The weights are renamed before the configuration changes. If the process is killed between the two, a resumed
         # run ends at its old length.
         if self._extends and is_finished(self.folder):
-            (self.folder / WEIGHTS).rename(weights_path(self.folder, LATEST))
+            replace(self.folder / WEIGHTS, weights_path(self.folder, LATEST))
         if self._replaces:
             self._write_configuration()
         self._extends = self._replaces = False

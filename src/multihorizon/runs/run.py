@@ -91,9 +91,10 @@ class Run:
             lambda: jax.vmap(learner.init)(jax.random.split(jax.random.key(0), len(self.seeds))).parameters
         )
         check_fits("the weights of all seeds", 2 * bytes_of(like), "use a machine with more memory")
-        held = load_weights(
-            newest_weights(self.folder) if weights is None else as_path("weights", weights), like, self.folder
-        )
+        path = newest_weights(self.folder) if weights is None else as_path("weights", weights)
+        if Path(os.path.abspath(self.folder)) not in Path(os.path.abspath(path)).parents:
+            path = Path(os.path.realpath(path))  # links are followed, except in the folder of the run
+        held = load_weights(path, like, self.folder)
         return {name: jnp.asarray(value) for name, value in held.items()}
 
     def policy(self, seed: int | None = None, weights: str | Path | None = None) -> Policy:

@@ -57,7 +57,7 @@ def save_policy(policy: Policy, folder: Path) -> Path:
         "observation_dtype": policy.observation_dtype,
         "network": plain(stored_network(policy.network)),
         "weights_checksum": checksum,
-        "discount": str(policy.reweighting) if policy.reweighting else policy.saved_discount,
+        "discount": _stated(policy),
         "risk": plain(policy.risk),
     }
     write_json(folder / CONFIGURATION, description, checked=True)
@@ -65,6 +65,14 @@ def save_policy(policy: Policy, folder: Path) -> Path:
         if one != weights:
             remove(one)
     return folder
+
+
+def _stated(policy: Policy) -> str | None:
+    """Returns the description of a discount that was changed after training, in a form that a file can store."""
+    if policy.reweighting is None:
+        return policy.saved_discount
+    text = str(policy.reweighting).encode(errors="replace").decode()
+    return text if len(text) <= LONGEST_DISCOUNT else f"{text[: LONGEST_DISCOUNT - 3]}..."
 
 
 def _old_weights(folder: Path) -> list[Path]:

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Shaped, UInt8
 
 from multihorizon import interrupts
-from multihorizon.envs.environment import Environment
+from multihorizon.agents.acting import require_unit_steps
+from multihorizon.envs.environment import Environment, timing_fields
 from multihorizon.envs.timing import TimingFields
 from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError
@@ -50,7 +51,14 @@ def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> 
         InputError: A Gymnasium environment could be rendered, but was made without `render_mode="rgb_array"`.
     """
     learner, parameters = policy._learner, policy.parameters
-    played: VectorEnvironment = chosen.on_host(1) if chosen.on_host else LiftedEnvironment(chosen.make_for_evaluation())
+    played: VectorEnvironment
+    if chosen.on_host:
+        played = chosen.on_host(1)
+        timing = played.timing
+    else:
+        environment = chosen.make_for_evaluation()
+        played, timing = LiftedEnvironment(environment), timing_fields(environment)
+    require_unit_steps(policy.agent.consistency, timing)
     shown = chosen.pictures() if chosen.pictures else None
     backdrop = getattr(played, "backdrop", None)
     is_drawn = shown is not None or backdrop is not None or len(played.frame_shape) in (2, 3)

@@ -12,7 +12,7 @@ import numpy as np
 
 from multihorizon.errors import InputError
 from multihorizon.files import atomically, open_inside
-from multihorizon.runs.folder import identity_checksum, other_run
+from multihorizon.runs.folder import RUN, identity_checksum, other_run
 
 # Exceptions that zipfile and the functions below raise for a file that is damaged or is not an .npz file.
 UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile)
@@ -20,7 +20,6 @@ UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, Ru
 MOST_HEADER_BYTES = 1_000
 HEADER = re.compile(r"\{'descr': '([^']*)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
 MOST_OVERHEAD_BYTES = 2**16  # of an .npz file
-RUN = "run"  # the array that holds the identity of the run that wrote a weights file; older files have none
 TYPES = {np.dtype(name).str: name for name in ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")}
 
 

@@ -122,7 +122,8 @@ class Guard:
 
 def _extremes(values: Float[Array, "S LN"], written: Int[Array, "S N"]) -> tuple[float, float]:
     smallest, largest = _extremes_by_seed(values, written)
-    return float(np.min(smallest)), float(np.max(largest))  # NumPy's min and max do not skip NaN; XLA's may
+    # The minimum and maximum of NumPy arrays do not skip NaN; those of JAX arrays may.
+    return float(np.asarray(smallest).min()), float(np.asarray(largest).max())
 
 
 _extremes_by_seed = jax.jit(jax.vmap(extremes))

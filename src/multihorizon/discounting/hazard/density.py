@@ -21,7 +21,7 @@ TOLERANCE = 1e-10  # error of the integral over one panel; the whole integral is
 PROBES = (-0.8, -0.4, 0.0, 0.3, 0.7)  # points of a panel, scaled to [-1, 1], at which it is compared with its halves
 HALVINGS = 50  # bisections of a panel to find a quantile, down to 1e-15 of its width
 POWER_ERROR = 1e-6  # rounding error of the exponent of a density's tail
-NEAR = (1e-3, 1e-6, 1e-9)  # distances from an end, relative to the width of the support
+NEAR = (1e-3, 1e-6, 1e-9)  # distances from an end of the support, relative to the median's
 X, W = leggauss(ORDER)
 
 
@@ -211,13 +211,11 @@ class Density(Prior):
     def _is_unbounded(self, end: float) -> bool:
         """Returns whether the density grows without bound towards a finite end of its support.
 
-        A rounding error in λ can make p finite at the end itself. p is therefore evaluated at three distances
-        from the end, each a thousandth of the one before. Towards a finite limit, p rises
-        less from the second distance to the third than from the first to the second.
+        A rounding error in λ can make p finite at the end itself. p is therefore evaluated at three distances from the
+        end, each a thousandth of the one before. Towards a finite limit, p rises less from the second distance to the
+        third than from the first to the second.
         """
-        low, high = self.support
-        width = min(high, LARGEST) - low
-        near = end + np.array(NEAR) * (width if end == low else -width)
+        near = end + np.array(NEAR) * (float(self.quantile(0.5)) - end)
         far, middle, last = _evaluate(self.function, near)
         return bool(last - middle > max(0.75 * (middle - far), 1e-6 * middle))
 
