@@ -274,7 +274,7 @@ def forage(
 
     seed = at_least("seed", seed, 0, 2**31 - 4)
     steps = at_least("steps", steps, 1, 10_000_000)
-    if progress is not None and not isinstance(progress, type):
+    if progress is not None and not isinstance(progress, type):  # a class of context managers will do
         as_function("progress", progress, "an agent's name and its training steps")
     folder = None if out is None else writable_folder(as_path("out", out))
     foragers = []

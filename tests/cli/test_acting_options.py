@@ -1,7 +1,9 @@
 """The commands `evaluate` and `watch` accept another discount or a risk rule."""
 
+import argparse
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 import multihorizon as mh
-from multihorizon.cli import main
+from multihorizon.cli import acting, main
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +184,16 @@ def test_own_environment_is_given_with_env(tmp_path: Path, capsys: pytest.Captur
         assert "the environment CartPoleEnv is your own" in capsys.readouterr().err
         assert main(["evaluate", f"{tmp_path}/{name}", "--episodes", "2", "--env", "CartPole-v1"]) == 0
         assert "dqn in CartPole-v1" in capsys.readouterr().out
+
+
+def test_a_new_discount_lets_an_agent_with_another_acting_rule_keep_its_plan(folder: Path) -> None:
+    """`with_discount` makes the agent act by the weighted sum, which a precommitted agent needs."""
+    trained = mh.load_run(folder).policy()
+    largest = replace(trained, agent=trained.agent.with_settings(acting="largest_gamma"))
+    parser = argparse.ArgumentParser()
+    acting.add_arguments(parser)
+    words = [str(folder), "--consistency", "precommitted"]
+    changed = acting.changed(largest, parser.parse_args([*words, "--discount", "hyperbolic:0.2", "--t-max", "40"]))
+    assert changed.changes == ["hyperbolic(k=0.2)", "a precommitted plan"]
+    with pytest.raises(mh.InputError, match="needs acting=weighted"):
+        acting.changed(largest, parser.parse_args(words))

@@ -81,3 +81,12 @@ def test_pipes_are_refused(
     os.mkfifo("pipe")
     assert main(words.split()) == 2
     assert "pipe cannot be read: it is not a file" in capsys.readouterr().err
+
+
+def test_link_to_itself_is_an_input_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    assert main(["discount", "--prior", "samples:loop"]) == 2
+    assert capsys.readouterr().err.startswith("multihorizon: loop: ")

@@ -199,3 +199,10 @@ def test_invalid_input_is_rejected_with_a_message(
     mdp, _ = random_mdp(0, whole=False)
     with pytest.raises(InputError, match=words):
         make(mdp)
+
+
+def test_simulated_episodes_that_outlast_a_float_are_an_input_error() -> None:
+    durations = np.full((2, 2), 1e308)
+    mdp = HazardousMDP(np.full((2, 2, 2), 0.25), np.ones((2, 2)), durations=durations)
+    with pytest.raises(InputError, match="lasts longer than a float can express"):
+        simulate(mdp, np.full((2, 2), 0.5), 0, 0, 50, np.random.default_rng(0))

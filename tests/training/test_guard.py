@@ -18,7 +18,7 @@ from multihorizon.envs.timing import Timing
 from multihorizon.errors import InputError
 from multihorizon.runs.recording import train
 from multihorizon.training.device_collector import DeviceEnvironments
-from multihorizon.training.guard import LEAST_UPDATES, DivergenceError, Guard
+from multihorizon.training.guard import LEAST_UPDATES, DivergenceError, Guard, _extremes
 from multihorizon.training.state import Episodes, Streams, Tally
 
 
@@ -211,3 +211,8 @@ def test_weights_that_are_not_finite_after_the_last_update_are_not_returned() ->
     with pytest.raises(DivergenceError, match="weights are not finite at update 0") as caught:
         train(trainer, 0)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
+
+
+def test_nan_in_the_durations_of_one_seed_is_not_skipped() -> None:
+    values = jnp.ones((3, 4)).at[1, 2].set(jnp.nan)
+    assert np.isnan(_extremes(values, jnp.full((3, 1), 4))).all()

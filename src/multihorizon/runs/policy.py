@@ -51,8 +51,8 @@ class Policy:
         parameters: The weights of the network, by name.
         reweighting: How well the heads express the discount that `with_discount` was given: the weights, the largest
             error and the step at which it occurs. None for a policy that acts by the discount it was trained with, and
-            for one that was loaded: `save` stores the new weights, but of the rest only the text.
-        saved_discount: This text, in a policy that was loaded; None if its discount was not changed.
+            for one that was loaded: `save` stores only the new weights and a description.
+        saved_discount: This description, in a policy that was loaded; None if its discount was not changed.
         risk: The measure of risk that `with_risk` was given; None to act by the mean.
         own_env: The user's own environment, if the agent was trained in one. `save` does not store it.
     """
@@ -111,7 +111,7 @@ class Policy:
 
     @property
     def changes(self) -> list[str]:
-        """What the agent acts by other than its mean Q: a new discount, a precommitted plan, a measure of risk."""
+        """Names of what the agent acts by: a new discount, a precommitted plan, a measure of risk. Often empty."""
         found = [str(self.reweighting.target)] if self.reweighting else []
         if self.saved_discount:
             found.append(self.saved_discount.partition(", expressed by")[0])
