@@ -17,16 +17,16 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 .PHONY: reproduce test test-gpu lint docs figures clean
 
 reproduce: $(VENV)/.installed
-	@echo "Pathworld: the paper's tables beside ours, and its figures ..."
+	@echo "Pathworld: the paper's tables and our results, and the figures ..."
 	@$(BIN)/multihorizon pathworld --out reproduced/pathworld
 	@echo
-	@echo "The discount that the published Atari agents act by ..."
+	@echo "The discount of the published Atari agents ..."
 	@$(BIN)/multihorizon discount --out reproduced/discount
 	@echo
 	@echo "The paper's table of sixty games, and its statistics ..."
 	@$(BIN)/multihorizon report --paper --out reproduced/paper
 	@echo
-	@echo "Rainbow and Hyper-Rainbow learn to forage, three seeds each, and are evaluated under hazard (about a minute) ..."
+	@echo "Rainbow and Hyper-Rainbow: three seeds learn to forage, and are evaluated under hazard (about a minute) ..."
 	@$(BIN)/multihorizon foraging
 
 test: $(VENV)/.installed-dev
@@ -43,7 +43,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# Without --quiet, which would hide warnings from --strict.
+# The option --quiet would hide warnings from --strict.
 docs: $(VENV)/.installed-docs
 	@echo "Building the documentation into site/ ..."
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
@@ -54,7 +54,7 @@ figures: $(VENV)/.installed
 	rm docs/figures/*.json
 
 $(VENV)/.made:
-	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("multihorizon needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + "; choose a newer one with: make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("multihorizon needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + "; choose a newer version with: make PYTHON=python3.12")'
 	@echo "Creating the virtual environment $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@

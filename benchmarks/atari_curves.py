@@ -2,7 +2,7 @@
 
     python benchmarks/atari_curves.py results/atari
 
-Reads `results/atari/dopamine-rainbow.csv` and all runs in the given folder. Writes `curves.png` to the given folder.
+Reads the runs in the given folder, and writes `curves.png` there.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.runs.metrics import read_metrics
 
 PAPERS_EPSILON = 1.5e-4
-# The keys are the agent, and whether Adam's ε is the paper's (True) or a tenth of it (False); in the legend's order.
+# By agent, and by whether Adam's ε is the paper's (True) or a tenth of it (False): label, colour, line style.
 STYLES = {
     ("rainbow", True): ("Rainbow", ORANGE, "-"),
     ("rainbow", False): ("Rainbow, ε/10", ORANGE, "--"),
@@ -32,7 +32,6 @@ Range = tuple[list[float], list[float], list[float]]  # million frames, lowest s
 
 
 def read_range(path: Path) -> dict[str, Range]:
-    """Returns the range of Dopamine's seeds by game."""
     found: dict[str, Range] = {}
     with path.open() as file:
         for row in csv.DictReader(file):
@@ -70,7 +69,7 @@ def main() -> None:
     options = parser.parse_args()
     folders = sorted(path.parent for path in options.folder.glob(f"*/{CONFIGURATION}"))
     if not folders:
-        raise InputError(f"{options.folder} holds no runs")
+        raise InputError(f"{options.folder} contains no runs")
     print(save(draw(folders, read_range(options.dopamine)), options.folder / "curves.png"))
 
 

@@ -1,16 +1,15 @@
-"""Compares agents whose discount is changed after training with agents that were trained for that discount.
+"""Compares agents whose discount is changed after training with agents trained for the new discount.
 
     python benchmarks/change_discount.py --out results/change-discount
 
-In each world one agent is trained without hazard. Its horizons are designed for hyperbolic discounts with k from 0.01
+In each world, one agent is trained without hazard. Its horizons are designed for hyperbolic discounts with k from 0.01
 to 10. Its discount is then changed.
 
-- In Foraging, its return under five hazard priors is compared with that of agents trained with horizons for each prior.
-- In Foraging and Pathworld, its choices for k from 0.01 to 10 are compared with those of the exact solver and of agents
-  trained for seven of these k.
+- In Foraging, its returns under five hazard priors are compared with those of agents trained for each prior.
+- In Foraging and Pathworld, its choices for k from 0.01 to 10 are compared with the exact solver's, and with those of
+  agents trained for seven of these k.
 
-What a policy chooses and earns is computed exactly from its greedy actions in all states. change_discount_minatar.py
-compares returns in a MinAtar game, where they are means over episodes.
+Choices and returns are computed exactly from the greedy actions in all states.
 """
 
 import argparse
@@ -39,18 +38,17 @@ PRIORS: dict[str, mh.hazard.Prior] = {
 }
 KS = np.geomspace(0.01, 10, 25)
 TRAINED_KS = np.geomspace(0.01, 10, 7)
-PATHS = 5  # number of paths in the environment "pathworld"
-T_MAX = 40  # steps; every meal and every end of a path is nearer than this
+PATHS = 5
+T_MAX = 40  # steps; every meal and every end of a path is closer
 HEADS, GAMMA_MAX = 6, 0.995
-STEPS = {"foraging": 15_000, "pathworld": 60_000}  # the environments' own defaults
-SHORT_STEPS = 20_000  # in Pathworld, to show what too little training does
+STEPS = {"foraging": 15_000, "pathworld": 60_000}  # the environments' defaults
+SHORT_STEPS = 20_000  # too little training in Pathworld
 DRAWS = 10_000  # bootstrap samples
 
 Result = dict[str, Any]
 
 
 def train(env: str, horizons: mh.Horizons, seeds: int, steps: int) -> list[mh.Policy]:
-    """Trains the seeds of one agent, without hazard."""
     agent = mh.agent("hyper-rainbow", horizons=horizons)
     run = mh.train(
         agent, env, steps=steps, training_steps=steps, evaluation_steps=0, seeds=seeds, watcher=mh.NoProgress()
@@ -67,13 +65,11 @@ def minimax(discount: mh.Discount, t_max: int = T_MAX, gamma_max: float = GAMMA_
 
 
 def foraging_actions(policy: mh.Policy) -> np.ndarray:
-    """Returns the greedy action in each state."""
     world = Foraging().environment()
     return np.asarray(policy.act(np.eye(world.mdp.states).reshape(-1, *world.observation_shape)))
 
 
 def earned_foraging(policies: list[mh.Policy], prior: mh.hazard.Prior) -> np.ndarray:
-    """Returns the expected undiscounted return of each seed's greedy policy under a prior."""
     return np.array([choice_of(foraging_actions(policy), prior).earned for policy in policies])
 
 
@@ -98,14 +94,13 @@ def exact_path(k: float) -> float:
 
 
 def resampled(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Returns bootstrap means over seeds."""
     return rng.choice(values, (DRAWS, len(values))).mean(axis=1)
 
 
 def compare(ours: np.ndarray, theirs: np.ndarray) -> Result:
     """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval.
 
-    Both are None if a bootstrap mean of `theirs` is not positive.
+    The ratio and the interval are None if a bootstrap mean of `theirs` is not positive.
     """
     rng = np.random.default_rng(0)
     found: Result = {"changed": ours.tolist(), "trained_for_it": theirs.tolist(), "ratio": None, "ratio_interval": None}
@@ -149,7 +144,6 @@ def under_priors(
 def over_k(
     once: list[mh.Policy], env: str, steps: int, seeds: int, choose: Callable[[list[mh.Policy]], np.ndarray], exact: Any
 ) -> Result:
-    """Returns the choices of the changed agent and of the exact solver at each k, and of agents trained for some k."""
     hyperbolic = mh.discount.hyperbolic
     found: Result = {
         "changed": {f"{k:.4g}": choose(changed(once, hyperbolic(float(k)))).tolist() for k in KS},

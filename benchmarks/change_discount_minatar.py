@@ -1,16 +1,15 @@
-"""Compares agents whose discount is changed after training with agents trained for that discount, in a MinAtar game.
+"""Compares agents whose discount is changed after training with agents trained for the new one, in a MinAtar game.
 
     python benchmarks/change_discount_minatar.py --episodes 500 --out results/change-discount
     python benchmarks/change_discount_minatar.py --over-k --steps 300000 --seeds 3 --out results/change-discount
 
 One agent is trained without hazard, and its discount is then changed.
 
-- By default, its mean return under five hazard priors is compared with that of agents trained with horizons for each
-  prior. Deaths are sampled.
-- With --over-k, its horizons are designed for hyperbolic discounts with k from 0.01 to 10. For each k, the benchmark
-  computes the expected returns of two agents under the exponential prior: the agent with its discount changed to k, and
-  the same agent without the change. For four values of k, it also trains an agent for that k. The hazard's effect is
-  computed exactly, as in hazard_in_games.py.
+- By default, its mean returns under five hazard priors are compared with those of agents trained for each prior. Deaths
+  are sampled.
+- With --over-k, its horizons are designed for hyperbolic discounts with k from 0.01 to 10. For each k, its expected
+  returns with and without the change are compared. For four values of k, an agent is also trained for that k. The
+  effect of the hazard is computed exactly, as in hazard_in_games.py.
 """
 
 import argparse
@@ -45,7 +44,6 @@ T_MAX, GAMMA_MAX = 500, 0.997  # episodes last up to several hundred steps
 
 
 def under_hazard(env: str, seeds: int, steps: int, episodes: int, path: Path) -> None:
-    """Compares mean returns under the five priors, and writes the file after each of them."""
     design = mh.design_horizons((0.01, 0.1), heads=HEADS, gamma_max=GAMMA_MAX, t_max=T_MAX)
     print(design.worst, flush=True)
 
@@ -63,10 +61,9 @@ def under_hazard(env: str, seeds: int, steps: int, episodes: int, path: Path) ->
 
 
 def played(policies: list[mh.Policy], ks: np.ndarray, other: mh.Policy | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the expected return [S K] under the exponential prior of each k, and a share of the visited states [S].
+    """Returns the expected returns under the exponential prior of each k [S K], and a share of the visited states [S].
 
-    These are the states in which the policy would choose another action if its Q-values were weighted with the horizon
-    weights of `other`.
+    In this share of the states, the horizon weights of `other` would change the greedy action.
     """
     environment = world(policies[0].environment).make_for_evaluation()
     discounts = jnp.asarray(np.stack([mh.discount.hyperbolic(float(k))(np.arange(MOST_STEPS)) for k in ks], axis=1))
@@ -84,7 +81,6 @@ def played(policies: list[mh.Policy], ks: np.ndarray, other: mh.Policy | None = 
 
 
 def over_k(env: str, seeds: int, steps: int, path: Path) -> Result:
-    """Compares expected returns for each k, and writes the file after each agent."""
     design = mh.design_horizons((float(KS[0]), float(KS[-1])), heads=HEADS, gamma_max=GAMMA_MAX, t_max=T_MAX)
     print(design.worst, flush=True)
     once = train(env, design.horizons, seeds, steps)
@@ -108,7 +104,7 @@ def over_k(env: str, seeds: int, steps: int, path: Path) -> Result:
 
 @styled
 def draw(found: Result, game: str) -> Figure:
-    """Draws returns relative to the agent without the change, and the share of choices that differ from KS[0]'s."""
+    """Draws returns relative to the unchanged agent, and the share of choices that change with k."""
     figure, (left, right) = canvas(10.5, 3.6, columns=2)
     figure.set_layout_engine("constrained", wspace=0.08)
     before = {k: np.mean(row) for k, row in found["unchanged"].items()}

@@ -1,15 +1,14 @@
-"""Measures the whole training loop of CleanRL's Rainbow in Atari, in frames per second, for comparison with `loop.py`.
+"""Measures the training loop of CleanRL's Rainbow in Atari, in frames per second. `loop.py` measures ours.
 
     git clone https://github.com/vwxyzjn/cleanrl ../cleanrl
     python3 -m venv ../peer
     ../peer/bin/pip install torch "gymnasium>=1.1" ale-py tyro tensorboard opencv-python-headless -e .
     ../peer/bin/python benchmarks/cleanrl_loop.py ../cleanrl --out results/speed/cleanrl.json
 
-CleanRL's script runs unchanged and with its own settings, except for game, length, warm-up and replay capacity.
-Shims restore names that Gymnasium has changed and conversions that NumPy 2.4 no longer allows. The first updates are
-not timed; the measured time then runs to the last update. It includes the environment, the replay buffer and one update
-for every four agent steps. Without OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU, set
-OMP_NUM_THREADS=1, because PyTorch's threads wait for each other.
+CleanRL's script runs unchanged, with its own defaults except for game, length, warm-up and replay capacity. Shims
+restore names that Gymnasium has changed and conversions that NumPy 2.4 no longer allows. The measured time includes the
+environment, the replay buffer and one update for every four agent steps. The first updates are not timed. Without
+OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU, set OMP_NUM_THREADS=1.
 """
 
 import argparse
@@ -40,13 +39,13 @@ from multihorizon.files import write_json
 
 SCRIPT = Path("cleanrl", "rainbow_atari.py")
 FRAMES, STEPS = 4, 4  # frames per agent step, agent steps per update
-PART = 50  # updates per part: the first part is not timed; the speed of each later part is reported
+PART = 50  # updates in each measurement of the speed; the first 50 updates are not timed
 
 
 class Worlds(SyncVectorEnv):
-    """One environment with the interface that the script expects: it resets in the step that ends an episode.
+    """One environment that resets in the step that ends an episode, as the script expects.
 
-    It turns rewards and actions into scalars, because NumPy 2.4 no longer converts arrays with one element.
+    Rewards and actions become scalars, because NumPy 2.4 no longer converts arrays with one element.
     """
 
     def __init__(self, makers: Any) -> None:
@@ -92,7 +91,6 @@ def put_in_place() -> bool:
 
 
 def times_of_updates(options: argparse.Namespace) -> np.ndarray:
-    """Runs the script in a temporary folder and returns the time of each update."""
     checkout, times = options.checkout.resolve(), []
     sys.path.insert(0, str(checkout))
     sys.argv = [SCRIPT.name, "--env-id", f"{options.game}NoFrameskip-v4", "--buffer-size", str(options.buffer_size)]

@@ -2,8 +2,7 @@
 
     python benchmarks/compile_time.py --out results/cpu/compile_time.json
 
-Runs one short iteration in each environment of `--envs`, without a compilation cache, so that XLA compiles every
-program of a run.
+Runs one short iteration in each environment of `--envs`, without a compilation cache.
 """
 
 import argparse

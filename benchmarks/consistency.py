@@ -1,10 +1,9 @@
-"""Compares naive, precommitted and sophisticated agents in four dilemmas with the exact solution of each rule.
+"""Compares naive, precommitted and sophisticated agents with their exact solutions in four dilemmas.
 
     python benchmarks/consistency.py --out results/consistency
 
-Trains an agent with each rule in each world, and compares the heads' values, the choices and the rewards with those of
-the exact solver. A fifth world has no equilibrium; there, the choices of the sophisticated agent are recorded during
-training.
+Trains each agent in each world, and compares its heads' values, choices and rewards with the exact solver's. A fifth
+world has no equilibrium. There, the sophisticated agent's choices are recorded during training.
 """
 
 import argparse
@@ -34,7 +33,8 @@ from multihorizon.experiments.consistency import (
 from multihorizon.files import writable_folder, write_json
 from multihorizon.reports.figure_style import BLACK, BLUE, ORANGE, canvas, save, styled
 
-# Doing the chore is best if no later self does it, and waiting is best if one does: there is no pure equilibrium.
+# If no later self does the chore, doing it is best. If a later self does it, waiting is best. So there is no pure
+# equilibrium.
 CYCLE = Dilemma(
     "cycle", "A chore that can be put off for ever.", ("do", "wait"), (((-0.8, 1), (0, 0)), ((1.8, OVER),)), 60
 )
@@ -42,7 +42,6 @@ SNAPSHOTS = 40
 
 
 def summary(truth: Outcome, found: list[Outcome]) -> dict[str, Any]:
-    """Returns the exact numbers of one rule in one world, and those of each seed."""
     return {
         "exact": numbers(truth) | {"waits_for_ever": len(truth.path) == LONGEST},
         "seeds": [
@@ -69,7 +68,7 @@ def line(world: str, rule: str, row: dict[str, Any]) -> str:
 
 
 def without_equilibrium(seeds: int, steps: int) -> dict[str, Any]:
-    """Returns the sophisticated agent's choice and weighted values in the world without an equilibrium, over time."""
+    """Returns the sophisticated agent's choices and values during training in the world without an equilibrium."""
     rule = Consistency.SOPHISTICATED
     try:
         exact(CYCLE, rule)
@@ -80,7 +79,7 @@ def without_equilibrium(seeds: int, steps: int) -> dict[str, Any]:
     for found in snapshots(CYCLE, agent_for(rule), seeds, steps, SNAPSHOTS):
         taken.append([int(one.actions[0]) for one in found])
         values.append([(HORIZONS.weights @ one.values[:, 0]).tolist() for one in found])
-    half = np.array(taken)[SNAPSHOTS // 2 :]  # after the warm-up and the first updates
+    half = np.array(taken)[SNAPSHOTS // 2 :]  # the second half of training
     return {
         "solver": words,
         "does_it": float(np.mean(half == 0)),
@@ -133,7 +132,7 @@ def draw(worlds: dict[str, Any]) -> Figure:
                 left, right = place + shift - 0.15, place + shift + 0.15
                 axes.plot([left, right], [row["exact"][name]] * 2, color=BLACK, lw=1.5, label="exact")
         low, high = axes.get_ylim()
-        low, high = min(low, 0), max(high, 0)  # includes 0, so that differences are seen relative to the whole value
+        low, high = min(low, 0), max(high, 0)  # the axis includes 0
         axes.set_ylim(low - 0.04 * (high - low), high + 0.04 * (high - low))
         axes.set_title(world)
         axes.set_xticks(range(len(rules)), list(rules), rotation=20, fontsize=9, ha="right")

@@ -2,8 +2,8 @@
 
     python benchmarks/donation.py --out results/float32/donation.json
 
-The program returns a donated array twice: unchanged and as a copy. It returns two other donated arrays of the same
-shape unchanged. Training used to copy the target network in such a program.
+The program returns three donated arrays unchanged, and a copy of the first one. Training used to copy the target
+network in such a program.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def returned(donated: tuple[int, ...]) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="JSON file for the values that were returned")
+    parser.add_argument("--out", type=Path, required=True, help="JSON file for the returned values")
     options = parser.parse_args()
     writable_file(options.out)
     found = {"not donated": returned(()), "donated": returned((0, 1, 2, 3))}

@@ -1,4 +1,4 @@
-"""Builds Dopamine's JAX Rainbow agent, configured with gin. Used only by the benchmarks."""
+"""Builds Dopamine's JAX Rainbow agent for the benchmarks."""
 
 import sys
 from types import ModuleType
@@ -26,7 +26,7 @@ def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
 
 def world_and_agent(game: str, warm_up: int) -> tuple[Any, Any]:
     """Returns Dopamine's environment, with sticky actions, and its agent."""
-    rainbow(2, 100, 50)  # stubs missing packages and parses the configuration
+    rainbow(2, 100, 50)  # installs the stubs and parses the configuration
     from dopamine.discrete_domains.atari_lib import create_atari_environment
 
     world = create_atari_environment(game)

@@ -1,15 +1,14 @@
-"""Compares the fast update (kernels, bfloat16) with the plain one (XLA's convolutions, float32).
+"""Compares the fast update (kernels, bfloat16) with the plain update (XLA's convolutions, float32).
 
     python benchmarks/fast_and_plain.py --out results/speed/fast_and_plain.json
 
-The first part computes losses, gradients and priorities on random batches, with kernels and with XLA's convolutions,
-each in float32 and in bfloat16, and compares them with exact float32. The errors of the gradients are larger than the
-rounding errors: if the inputs of the ReLUs have errors of ε times their spread, about a fraction ε of the ReLUs switch
-on or off. The relative error of the gradient is then about √ε.
+The first part computes losses, gradients and priorities on random batches, with kernels and with XLA's convolutions, in
+float32 and in bfloat16. It compares them with exact float32. The errors of the gradients are larger than the rounding
+errors, because rounding switches some ReLUs on or off.
 
-The second part makes many updates of each version on the same batches and measures the distance between their final
-weights. For comparison, it measures the distance between two seeds, and between the plain version and itself with
-initial weights that are a millionth larger.
+The second part makes many updates of both versions on the same batches, and measures the distance between their final
+weights. For comparison, it measures the distance between two seeds, and between two plain runs whose initial weights
+differ by a millionth.
 """
 
 import argparse
@@ -40,7 +39,6 @@ NUDGE = 1e-6  # relative change of each initial weight
 
 
 def batch(key: Any) -> Transition:
-    """Returns a batch of transitions. Its images consist of random blocks, which have structure to learn."""
     keys = jax.random.split(key, 6)
 
     def pictures(key: Any) -> Any:
@@ -62,8 +60,6 @@ def learner(dtype: str, convolve: Convolve) -> Learner:
 
 
 def looked_at(one: Learner, state: LearnerState, given: Transition) -> tuple[Any, Any, Any]:
-    """Returns the losses [B H], gradients and priorities of a batch."""
-
     def objective(parameters: Any) -> Any:
         losses, _ = jax.vmap(lambda t: one.transition_losses(parameters, state.target, t))(given)
         return losses.mean(), losses

@@ -1,15 +1,15 @@
-"""Evaluates agents under several hazard priors. They were trained without hazard; its effect is computed exactly.
+"""Evaluates agents under several hazard priors, after training without hazard.
 
     python benchmarks/hazard_in_games.py results/hazard-minatar/minatar-breakout/any-rainbow
 
 Under a prior with discount d(t), the probability of surviving t steps is d(t). If neither the agent nor the game sees
-the hazard, the expected return under it is therefore the expectation of Σ d(t) r_t over episodes without hazard
-(Section 4 of the paper). One set of episodes serves all priors, and no deaths are sampled. Writes hazard.json into the
-folder of the run: the mean of each seed under each prior.
+the hazard, the expected return is therefore the expectation of Σ d(t) r_t over episodes without hazard (Section 4 of
+the paper). One set of episodes serves all priors, and no deaths are sampled. hazard.json in the run's folder contains
+the mean return of each seed under each prior.
 
-`any-rainbow` also plays by the discount of each prior. In every state of these episodes, its greedy action is compared
-with its greedy action under the prior with the least hazard. When it plays by that prior itself, the comparison is with
-the prior with the most hazard. The share of states in which the two actions differ is recorded.
+`any-rainbow` also plays by the discount of each prior. Then hazard.json also contains the share of states in which its
+greedy action would differ under the least hazardous prior. For that prior itself, the comparison is with the most
+hazardous one.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Played(NamedTuple):
     returns: Float[Array, "N P"]  # Σ d(t) r_t under each prior
     undiscounted: Float[Array, " N"]
     lengths: Float[Array, " N"]
-    disagreements: Float[Array, " N"]  # steps in which the other learner would act differently
+    disagreements: Float[Array, " N"]  # steps in which `other` would act differently
 
 
 def play(
@@ -52,7 +52,7 @@ def play(
     discounts: Float[Array, "T P"],
     other: Learner | None = None,
 ) -> Played:
-    """Plays one episode in each of `EPISODES` environments. Pure: jit it, and vmap it over seeds."""
+    """Plays one episode in each of `EPISODES` environments."""
     reset_key, act_key, step_key = jax.random.split(key, 3)
     states, observations = jax.vmap(environment.reset)(jax.random.split(reset_key, EPISODES))
     zeros = jnp.zeros(EPISODES)
@@ -90,7 +90,6 @@ def play(
 
 
 def results(policies: list[mh.Policy], other: list[mh.Policy] | None = None) -> dict[str, Any]:
-    """Returns the means over episodes of each seed's policy."""
     environment = world(policies[0].environment).make_for_evaluation()
     times = np.arange(MOST_STEPS)
     discounts = jnp.asarray(np.stack([mh.discount.from_prior(prior)(times) for prior in PRIORS.values()], axis=1))
@@ -115,7 +114,6 @@ def results(policies: list[mh.Policy], other: list[mh.Policy] | None = None) -> 
 
 
 def evaluate(folder: Path) -> None:
-    """Evaluates all seeds of a run, and writes hazard.json into its folder."""
     run = mh.load_run(folder)
     policies = [run.policy(seed) for seed in run.seeds]
     found: dict[str, Any] = {"episodes": EPISODES, "unchanged": results(policies)}

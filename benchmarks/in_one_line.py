@@ -1,4 +1,4 @@
-"""Prints errors about wrong arguments and missing packages as one line, once a benchmark has imported this module."""
+"""Importing this module makes a benchmark print input errors and missing packages on one line."""
 
 import sys
 from pathlib import Path

@@ -1,18 +1,22 @@
-"""Simulates how often 95% intervals contain the true value, for the plain stratified bootstrap and for ours.
+"""Simulates how often 95% intervals contain the true value, for the usual stratified bootstrap and for ours.
 
     python benchmarks/interval_coverage.py
 
-Games have different means, and every trial draws a few seeds of each game. In the rows `even`, the means are evenly
-spaced from 0 to 3, and the noise is normal or exponential with standard deviation 1. In the rows `lognormal`, the means
-are spread as widely as those of Atari games, and the noise is normal with a standard deviation of 3% of the mean. The
-true value is the IQM of many runs of each game, trimmed at each end by the same share as the estimate.
+The first table is for the IQM over games. Each trial draws a few seeds of each game.
+
+- In the rows `even`, the means of the games are evenly spaced from 0 to 3. The noise is normal or exponential with
+  standard deviation 1.
+- In the rows `lognormal`, the means are spread as widely as those of Atari games. The noise is normal, with a standard
+  deviation of 3% of the mean.
+
+The true value is the IQM of many runs of each game. It leaves out the same share of the runs as the estimate does.
 
 The other tables are for our interval of the probability of improvement in one game. If all resamples give the same
-result, as when every seed of one agent beats every seed of the other, there is no interval. The coverage counts only
-the trials that have one. In the second table, the noise is normal. In the third, a seed reaches the largest possible
-score with a given probability and otherwise scores uniformly below it, so scores tie. A report shows a warning if all
-seeds of an agent tie; the last two columns of this table are the coverage of the trials with that warning, and of
-those without it.
+result, there is no interval, and the trial does not count. In the second table, the noise is normal.
+
+In the third table, scores tie: a seed reaches the largest score with a given probability, and otherwise has a uniformly
+random score below it. A report shows a warning if all seeds of an agent tie. The last two columns show the coverage
+with and without this warning.
 """
 
 from collections.abc import Callable
@@ -48,17 +52,7 @@ def coverage(games: int, seeds: int, means: str, noise: str) -> tuple[float, flo
 
 
 def win_intervals(seeds: int, play: Callable[[np.random.Generator, int], list[np.ndarray]], truth: float) -> np.ndarray:
-    """Simulates the intervals of the probability of improvement in one game.
-
-    Args:
-        seeds: The seeds of each agent.
-        play: Draws the scores of the challenger and of the baseline.
-        truth: The true probability.
-
-    Returns:
-        For each trial, whether an interval is shown, whether it contains the truth, and whether all seeds of an agent
-        tie.
-    """
+    """Returns three flags per trial: an interval is shown, it contains the truth, all seeds of an agent tie."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(TRIALS):
@@ -78,7 +72,7 @@ def normal_wins(seeds: int, gap: float) -> tuple[float, float]:
 
 
 def tied_wins(seeds: int, reach: tuple[float, float]) -> tuple[float, float, float, float]:
-    """Returns what `normal_wins` returns, for scores that tie, and the coverage of trials with and without warning."""
+    """Returns the coverage, the share of trials with an interval, and the coverage with and without a warning."""
 
     def play(rng: np.random.Generator, count: int) -> list[np.ndarray]:
         return [np.where(rng.random(count) < one, 1.0, rng.uniform(0, 1, count)) for one in reach]

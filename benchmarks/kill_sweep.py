@@ -2,8 +2,13 @@
 
     python benchmarks/kill_sweep.py --out results/resume/kill_sweep.json
 
-The sweep runs in four ways: undisturbed; with its process killed by kill -9 and restarted; on Ray with workers killed;
-and on Ray with whole nodes of a simulated cluster removed. On Ray, it is repeated until there have been enough kills.
+The sweep runs in four ways:
+
+- undisturbed
+- in a process that is killed with kill -9 and restarted
+- on Ray, with killed workers
+- on Ray, with removed nodes of a simulated cluster
+
 All sweeps must end with the same weights, bit for bit, and the same metrics except for times. This file also defines
 the experiment: `multihorizon sweep benchmarks/kill_sweep.py`.
 """
@@ -59,7 +64,6 @@ def command(out: Path, *more: str) -> list[str]:
 
 
 def results(out: Path) -> dict[str, Any]:
-    """Returns the metrics of each run, without times, and its weights."""
     found: dict[str, Any] = {}
     for run in EXPERIMENT.runs:
         lines = [{k: v for k, v in line.items() if k not in TIMES} for line in read_metrics(out / run.folder)]
@@ -76,7 +80,6 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def processes(out: Path, rng: random.Random, kills: int) -> list[float]:
-    """Kills the sweep `kills` times, then lets it finish."""
     moments = []
     for _ in range(kills):
         process = subprocess.Popen(command(out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -94,7 +97,7 @@ def processes(out: Path, rng: random.Random, kills: int) -> list[float]:
 
 
 def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list[str]:
-    """Runs the sweep on a simulated cluster (a head without cores, and two nodes), and kills workers or nodes."""
+    """Runs the sweep on a simulated cluster with two nodes, and kills workers or nodes."""
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
@@ -143,7 +146,7 @@ def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list
 def sweeps_on_ray(
     place: Path, rng: random.Random, kills: int, whole_nodes: bool, whole: dict[str, Any]
 ) -> dict[str, Any]:
-    """Repeats the sweep on Ray until there have been `kills` kills; compares each sweep with the undisturbed one."""
+    """Repeats the sweep on Ray until `kills` kills are reached, and compares each sweep with the undisturbed sweep."""
     killed: list[str] = []
     sweeps, all_same = 0, True
     while len(killed) < kills:

@@ -3,9 +3,9 @@
     python benchmarks/loop.py --dtype bfloat16 --seeds 1 3 --out loop.json
 
 The loop includes the environments, copies to the device, the replay buffer and one update for every four agent steps.
-`--evaluation STEPS` measures an evaluation separately. The table also shows the speed of the environments alone,
-with random actions and discarded frames. This is the upper limit on this machine. `--dopamine STEPS` also runs
-Dopamine's JAX Rainbow in the same process; benchmarks/update_cpu.py says how to install it.
+The table also shows the speed of the environments alone, with random actions, as an upper limit. `--evaluation STEPS`
+measures an evaluation separately. `--dopamine STEPS` also runs Dopamine's JAX Rainbow in the same process;
+benchmarks/update_cpu.py says how to install Dopamine.
 """
 
 import argparse
@@ -36,13 +36,13 @@ from multihorizon.training.worlds import world
 
 FRAMES = 4
 SECONDS_ALONE = 3.0
-SETTLING = 2  # the first reports with a loss are not timed, because they include compilation
+SETTLING = 2  # the first two reports with a loss are not timed, because they include compilation
 DOPAMINE_WARM_UP = 500  # steps
 DOPAMINE_SETTLING = 25  # updates
 
 
 class Clock:
-    """Adds up the seconds that each part of a turn has taken so far."""
+    """Adds up the seconds spent in each part of the training loop."""
 
     def __init__(self) -> None:
         self.taken: dict[str, float] = defaultdict(float)
@@ -58,11 +58,7 @@ class Clock:
         return timing
 
     def watch(self, collector: HostCollector) -> None:
-        """Times the parts of a turn.
-
-        In a turn, the host receives a group's step, dispatches it and its updates to the device, waits for the actions,
-        and sends them.
-        """
+        """Times the parts of a turn, in which the host handles one step of a group of environments."""
         environments = collector.environments
         for owner, name, part in (
             (environments, "waiting for environments", "receive"),
@@ -89,7 +85,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     clock = Clock()
     clock.watch(collector)
     seen: list[Progress] = []
-    marks: list[tuple[float, int, dict[str, float]]] = []  # time, step, and seconds taken by each part so far
+    marks: list[tuple[float, int, dict[str, float]]] = []  # time, step, and seconds of each part so far
 
     def report(progress: Progress) -> None:
         seen.append(progress)
@@ -146,7 +142,6 @@ def steps_alone(collector: HostCollector, seconds: float) -> float:
 
 
 def evaluated(evaluator: HostEvaluator, state: TrainingState, steps: int) -> dict[str, float] | None:
-    """Times an evaluation, including the steps that finish its episodes."""
     if not steps:
         return None
 
@@ -168,7 +163,7 @@ def evaluated(evaluator: HostEvaluator, state: TrainingState, steps: int) -> dic
 
 
 def dopamine(options: argparse.Namespace) -> float:
-    """Returns Dopamine's frames per second while learning, excluding the first updates, which include compilation."""
+    """Returns Dopamine's frames per second while learning. The first updates are not timed."""
     import dopamine_agent
 
     world_, agent = dopamine_agent.world_and_agent(options.game, DOPAMINE_WARM_UP)

@@ -1,10 +1,10 @@
-"""Compares the speed of the whole Atari training loop with that of an earlier version, in turns. Needs a GPU.
+"""Compares the speed of the Atari training loop in this version and in an earlier one. Needs a GPU.
 
     git worktree add ../before a6e99a7
     python benchmarks/loop_before.py ../before --out results/speed/loop_before.json
 
-Each version runs in a process of its own, with the `Run` of its own benchmarks/loop_in_turns.py. The two processes
-alternate every second or two and are compared within a round.
+Each version runs in its own process, with its own benchmarks/loop_in_turns.py. The processes take turns of a second or
+two, and are compared within each round.
 """
 
 import argparse
@@ -59,7 +59,6 @@ class Version:
         self.process.stdin.flush()
 
     def end(self) -> float:
-        """Waits until the round is over, and returns its frames per second."""
         assert self.process.stdout
         for line in self.process.stdout:
             if line.startswith(MEASURED):
@@ -80,7 +79,7 @@ def main() -> None:
     parser.add_argument("--way", default="80/2", help="ENVIRONMENTS/GROUPS of each seed (default: 80/2)")
     parser.add_argument("--dtype", default="bfloat16", help="precision (default: bfloat16)")
     parser.add_argument("--steps", type=int, default=24_000, help="agent steps of each seed in a round")
-    parser.add_argument("--rounds", type=int, default=12, help="rounds that count (default: 12)")
+    parser.add_argument("--rounds", type=int, default=12, help="measured rounds (default: 12)")
     parser.add_argument("--replay", type=int, default=0, help="replay capacity in steps (default: the preset's)")
     parser.add_argument("--out", type=Path, required=True, help="file for the result")
     options = parser.parse_args()
@@ -89,7 +88,7 @@ def main() -> None:
         raise InputError(f"{options.checkout} is not a checkout of this project: it has no src/multihorizon")
     writable_file(options.out)
     versions = [Version(options.checkout.resolve(), options), Version(HERE, options)]
-    for version in versions:  # the first round compiles, so both may do it at once
+    for version in versions:  # the first round compiles and is not timed, so both versions run at once
         version.begin()
     for version in versions:
         version.end()

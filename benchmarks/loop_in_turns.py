@@ -2,10 +2,9 @@
 
     python benchmarks/loop_in_turns.py --dtype bfloat16 --seeds 1 --ways 80/2 160/2 160/4 --out loop_in_turns.json
 
-On some machines, the speeds of two identical runs, minutes apart, differ by a quarter or more. Therefore one process
-holds a run for each ENVIRONMENTS/GROUPS of `--ways`. The runs alternate every second or two and are compared within a
-round. Where emulator threads have idle priority (Linux with a GPU), the table also shows how many cores the emulators
-and all other threads keep busy.
+On some machines, the speed of a run varies by a quarter or more within minutes. Therefore one process contains a run
+for each ENVIRONMENTS/GROUPS of `--ways`. The runs take turns of a second or two, and are compared within each round. On
+Linux with a GPU, the table also shows how many cores the emulators and the other threads use.
 """
 
 import argparse
@@ -31,19 +30,17 @@ from multihorizon.training.state import TrainingState
 from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
-SETTLING = 2  # the first rounds, which are not counted
+SETTLING = 2  # the first rounds are not counted
 SCHED_IDLE = 5  # the scheduling policy that only emulator threads have (envs/atari.py)
 
 
 class Run:
-    """A run that trains a fixed number of steps in each round."""
-
     def __init__(self, options: argparse.Namespace, way: str) -> None:
         environments, groups = (int(number) for number in way.split("/"))
         agent = replace(preset("multi-rainbow"), compute_dtype=options.dtype, warm_up_steps=options.steps // 2)
         if options.replay:
             agent = replace(agent, replay_capacity=options.replay)
-        least = 2 * (agent.batch + agent.n_steps * environments)  # because the warm-up takes half of the first round
+        least = 2 * (agent.batch + agent.n_steps * environments)  # the warm-up takes half of the first round
         at_least(f"--steps, with {environments} environments,", options.steps, least)
         chosen = world(f"atari/{options.game}")
         assert chosen.on_host
@@ -73,7 +70,6 @@ class Run:
 
 
 def compared(runs: list[Run]) -> list[dict[str, Any]]:
-    """Returns means and standard errors of frames per second, and of each round's ratio to the first run."""
     found = []
     for run in runs:
         measured, first = (np.array(one.frames_per_second[SETTLING:]) for one in (run, runs[0]))
@@ -84,7 +80,7 @@ def compared(runs: list[Run]) -> list[dict[str, Any]]:
                 "groups": run.groups,
                 "frames_per_second": _mean(measured),
                 "to_the_first": _mean(measured / first),
-                # `emulators` is 0 if emulator threads have no scheduling policy of their own to recognise them by.
+                # `emulators` is 0 if the scheduling policy does not identify emulator threads.
                 "cores_of_emulators": emulators if emulators else None,
                 "cores_of_all_else": others if emulators else None,
                 "every_round": measured.tolist(),

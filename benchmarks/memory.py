@@ -2,8 +2,8 @@
 
     python benchmarks/memory.py --minutes 62 --out results/cpu/memory.json
 
-On a CPU the replay buffer is also in host memory, so the run uses a small one, which soon fills up. Iterations are
-short, so that evaluations and checkpoints are frequent.
+On a CPU, host memory also contains the replay buffer. The run has a small buffer, which soon fills up. Short iterations
+make evaluations and checkpoints frequent.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python benchmarks/minatar.py --games breakout asterix space_invaders --seeds 10 --out results/minatar
 
-The seeds of each game and agent train in parallel on one device. Existing results are kept, so the same command
-continues an interrupted benchmark. A run is skipped if it would probably not finish within --minutes.
+The seeds of each game and agent train in parallel on one device. Finished runs are skipped, so the same command
+continues an interrupted benchmark. A run is also skipped if it would probably not finish within --minutes.
 """
 
 import argparse

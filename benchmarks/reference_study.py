@@ -5,9 +5,8 @@
     python benchmarks/reference_study.py --draw --out results/reference
 
 Each variant has three seeds (`exact` has two) and 8 million frames. That takes about six minutes on an H200 with 16
-cores, and longer with few environments or without kernels. A variant whose run is finished is skipped. `--draw` needs
-no GPU: it only draws the curves of all variants, in curves.png, with the range of Dopamine's seeds from
-results/atari/dopamine-rainbow.csv.
+cores, and longer with few environments or without kernels. Finished variants are skipped. `--draw` only draws
+curves.png, and needs no GPU.
 """
 
 import argparse
@@ -33,8 +32,8 @@ from multihorizon.runs.metrics import read_metrics
 from multihorizon.training import compiling
 from multihorizon.training.host_collector import Group, HostCollector
 
-# What a variant changes: `settings` of the agent, arguments of `train`, arguments of HostCollector (`collector`), the
-# network weights for acting (`acting`, arguments of `acting_period`), or how the device computes (`kernels`, `exact`).
+# The changes of each variant: arguments of the agent (`settings`), of `mh.train` (`train`), of HostCollector
+# (`collector`) or of `acting_period` (`acting`). The flags `kernels` and `exact` change how the device computes.
 VARIANTS: dict[str, dict[str, Any]] = {
     "float32": {"settings": {"compute_dtype": "float32"}},
     "bfloat16": {"settings": {"compute_dtype": "bfloat16"}},
@@ -58,7 +57,6 @@ SAID = {"environments": "{} environments", "acting": "acting weights held for {}
 
 
 def describe(name: str) -> str:
-    """Returns what distinguishes a variant, for a legend. Variants without a precision use the default, bfloat16."""
     what, _, number = name.partition("-")
     if what not in SAID or not number.isdecimal():
         return name.replace("-", " ")
@@ -97,7 +95,7 @@ def exact_products() -> Iterator[None]:
 
 @contextmanager
 def acting_period(steps: int, begins: int) -> Iterator[None]:
-    """From step `begins` on, agents act with network weights that are copied every `steps` steps, like the target's."""
+    """Makes agents act by a copy of the weights, which is renewed every `steps` steps from step `begins` on."""
     held: dict[str, Any] = {"until": -1, "weights": None}
     store = HostCollector._store
 
@@ -125,13 +123,12 @@ COLOURS = (BLUE, ORANGE, GREEN, RED)
 
 
 def runs_of(folder: Path) -> list[Path]:
-    """Returns the folders of a variant's runs: the folder itself, or one folder for each seed in it."""
+    """Returns the folders of a variant's runs: the given folder, or its folders `seed-*`."""
     return [path.parent for path in sorted([*folder.glob("metrics.jsonl"), *folder.glob("seed-*/metrics.jsonl")])]
 
 
 @styled
 def draw(out: Path, game: str) -> Figure:
-    """Draws the mean training returns of every variant, one line for each seed."""
     figure, (axes,) = canvas(8, 4.2, columns=1)
     dopamine = read_range(Path(__file__).parent.parent / "results/atari/dopamine-rainbow.csv")
     if game in dopamine:
@@ -157,8 +154,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), help="(default: all)")
     parser.add_argument("--game", default="Seaquest", help="Atari game (default: Seaquest)")
     parser.add_argument("--steps", type=int, default=2_000_000, help="agent steps of each seed (default: 2,000,000)")
-    parser.add_argument("--evaluation-steps", type=int, default=20_000, help="per million frames (default: 20,000)")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the runs, one for each variant")
+    parser.add_argument(
+        "--evaluation-steps", type=int, default=20_000, help="evaluation steps per million frames (default: 20,000)"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder for the runs of all variants")
     parser.add_argument("--draw", action="store_true", help="only draw the curves of the variants in the folder")
     options = parser.parse_args()
     if options.draw:

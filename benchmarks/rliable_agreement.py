@@ -6,7 +6,7 @@ rliable cannot be imported with current versions of pandas and arch, so it needs
     rliable-env/bin/pip install rliable 'pandas<3' 'arch<8' jaxtyping
     PYTHONPATH=src rliable-env/bin/python benchmarks/rliable_agreement.py
 
-The numbers that it prints are frozen in tests/reports/test_statistics.py.
+tests/reports/test_statistics.py contains the printed numbers.
 """
 
 from collections.abc import Callable

@@ -2,12 +2,15 @@
 
     python benchmarks/robustness.py --out results/robustness
 
-A short run is killed (at random times and before file operations) or receives one, two or five signals. It is then
-resumed and compared with an undisturbed run. The files of a run are damaged, and the run is resumed, evaluated or
-reported on. Command lines are generated at random from the parser. Agents, environments and folders get hostile names.
-A sweep on Ray loses workers and nodes. No case may end in a traceback, continue silently with different results, touch
-a file outside its folder, or run code that a file or a name contains. The cases are in tests/robustness; the test suite
-runs a few of them.
+- A short run is killed, at random times and before file operations, or receives one, two or five signals. It is then
+  resumed and compared with an undisturbed run.
+- The files of a run are damaged. The run is then resumed, evaluated or reported on.
+- Command lines are generated at random from the parser.
+- Agents, environments and folders get hostile names.
+- A sweep on Ray loses workers and nodes.
+
+No case may end in a traceback, continue silently with different results, touch a file outside its folder, or run code
+from a file or a name. The cases are in tests/robustness; the test suite runs a few of them.
 """
 
 import argparse
@@ -37,7 +40,7 @@ import short_run
 from multihorizon.errors import at_least
 from multihorizon.files import writable_folder, write_json
 
-DISTURBANCES_OF_A_RUN = 8  # kills or signals of one run before it is left to finish
+DISTURBANCES_OF_A_RUN = 8  # kills or signals in one run, at most
 COUNTS = {"--kills": 200, "--signals": 200, "--damages": 2_000, "--lines": 5_000, "--names": 100, "--ray": 20}
 LONGEST = 6.0  # longest time until a kill or a signal, in seconds
 
@@ -82,7 +85,6 @@ def disturb(
 
 
 def lose_on_ray(tally: Tally, place: Path, seed: int) -> None:
-    """Kills workers and nodes of a sweep on Ray."""
     script = Path(__file__).with_name("kill_sweep.py")
     kills = -(-tally.wanted // 2)
     command = [sys.executable, str(script), "--kills", str(kills), "--seed", str(seed), "--ray-only"]

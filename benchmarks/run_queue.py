@@ -3,12 +3,12 @@
     python benchmarks/run_queue.py results --list
     python benchmarks/run_queue.py results --minutes 27 --only atari
 
-FOLDER holds one folder for each experiment. A run counts as done if its metrics are complete, even if its weights were
-removed. Runs train in the order of the list. A run is skipped if its estimated time exceeds the time that is left. Two
-queues can share a FOLDER, for example one for Atari, which needs the CPU, and one for MinAtar, which does not.
+FOLDER contains one folder for each experiment. A run counts as done if its metrics are complete, even if its weights
+were removed. Runs train in the order of the list. A run is skipped if its estimated time exceeds the time left. Two
+queues can share a folder: for example one for Atari, which needs the CPU, and one for MinAtar.
 
-Runs of `hazard-minatar` are evaluated under all priors right after training. When a run has finished, its weights,
-events and checkpoints are removed, unless --keep is given.
+Runs of `hazard-minatar` are evaluated under all priors right after training. Without --keep, the weights, events and
+checkpoints of finished runs are removed.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def main() -> None:
         nargs="+",
         default=[],
         metavar="WORD",
-        help="only runs for which every WORD occurs in the name of the experiment, game or agent",
+        help="only runs whose name (experiment, game, agent) contains every WORD",
     )
     parser.add_argument("--list", action="store_true", help="print the runs and their estimated minutes, and stop")
     parser.add_argument("--keep", action="store_true", help="keep weights, events and checkpoints")
@@ -108,7 +108,7 @@ def main() -> None:
         )
         return
     if jax.default_backend() != "gpu":
-        raise InputError("the queue needs a GPU, but JAX finds none; --list works without one")
+        raise InputError("the queue needs a GPU, but JAX finds none; --list works without a GPU")
     for name in dict.fromkeys(name for name, _ in runs):
         describe(experiment(name), options.folder / name)
     for name, one in runs:

@@ -1,4 +1,4 @@
-"""Compares the learning curves of two runs with many seeds, such as the fast and the plain version.
+"""Compares the learning curves of two runs with many seeds, such as one with kernels and one without.
 
     multihorizon train multi-rainbow --env minatar/breakout --seeds 10 --steps 300000 --training-steps 15000 \
         --evaluation-steps 5000 --envs 8 --set compute_dtype=bfloat16 --out results/speed/learning/fast
@@ -32,7 +32,7 @@ LEVEL = 0.95
 def curves(folder: Path) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, "S T"]]:
     lines = read_metrics(folder)
     if not lines or None in lines[0]["evaluation_returns"]:
-        raise InputError(f"{folder} has no run that was evaluated")
+        raise InputError(f"{folder} has no run with evaluations")
     return np.array([line["step"] for line in lines]), np.array([line["evaluation_returns"] for line in lines], float).T
 
 

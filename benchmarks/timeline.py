@@ -2,10 +2,9 @@
 
     python benchmarks/timeline.py --out results/speed
 
-Environments step in groups. A group's bar lasts from when the host sends its actions until the host receives its steps.
-The bars of the host show when it waits for environments or for actions, and when it gives the device a step to store
-or updates to compute. The bars come from a profile of one second, of which the figure shows `--milliseconds`. The
-printed and stored shares cover the whole second.
+Environments step in groups. The bar of a group begins when the host sends its actions, and ends when the host receives
+its steps. The bars of the host show when it waits for environments or for actions, and when it gives the device a step
+or updates. The profile lasts one second. The figure shows `--milliseconds` of the profile; the shares cover all of it.
 """
 
 import argparse
@@ -74,7 +73,6 @@ class Marked:
 
 
 def profiled(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Returns the events of one second of training."""
     chosen = world(f"atari/{options.game}")
     agent = replace(preset("multi-rainbow"), compute_dtype=options.dtype, warm_up_steps=options.warm_up)
     if options.replay:
@@ -128,8 +126,6 @@ def merged(spans: Iterable[tuple[float, float]]) -> Spans:
 
 
 def lanes(events: list[dict[str, Any]]) -> dict[str, Spans]:
-    """Returns the spans of each lane of the figure: environments, host and device."""
-
     def span(event: dict[str, Any]) -> tuple[float, float]:
         return event["ts"] / 1e3, (event["ts"] + event["dur"]) / 1e3
 

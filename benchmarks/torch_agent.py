@@ -1,7 +1,6 @@
-"""Rainbow over several horizons in PyTorch: an agent with a full replay buffer, and its update. For benchmarks only.
+"""Rainbow over several horizons in PyTorch, for benchmarks: an agent with a full replay buffer, and its update.
 
-It does the same work as `Learner.learn`, with the same two levels of sums in the replay buffer. Where several
-operations are equivalent, it uses those that compile to the fewest and fastest kernels.
+The update does the same work as `Learner.learn`. Among equivalent operations, it uses the fastest.
 """
 
 from typing import NamedTuple
@@ -16,14 +15,14 @@ SIDE, STACK, BATCH, STEPS, ATOMS, V_MAX = 84, 4, 32, 3, 51, 10.0
 LAYERS = ((4, 32, 8, 4), (32, 64, 4, 2), (64, 64, 3, 1))  # inputs, outputs, size, stride
 HIDDEN, FLAT, LANES = 512, 11 * 11 * 64, 8  # the heads' outputs are padded to a multiple of LANES
 LEARNING_RATE, EPSILON, BETAS = 6.25e-5, 1.5e-4, (0.9, 0.999)
-CONVOLVES = ("plain", "products")  # cuDNN with channels last, or patches by space-to-depth with one matrix product
-ADAMS = ("traced", "fused")  # traced within the update, or torch.optim's fused kernel after it
+CONVOLVES = ("plain", "products")  # PyTorch's convolutions, or matrix products of patches
+ADAMS = ("traced", "fused")  # compiled with the update, or PyTorch's fused Adam
 
 Tensors = list[torch.Tensor]
 
 
 class State(NamedTuple):
-    """Each list holds the weight and bias of the three convolutions, the dense layer and the heads, in this order."""
+    """Each list contains the weight and bias of three convolutions, the dense layer and the heads, in this order."""
 
     masters: Tensors
     rounded: Tensors | None  # copy of the masters in the compute dtype; None for float32
@@ -35,7 +34,7 @@ class State(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """The fields of `multihorizon.agents.replay.Replay` that an update needs. Row t of stream n is at t·N + n."""
+    """The fields of `multihorizon.agents.replay.Replay` that an update needs. Row t of stream n has index t·N + n."""
 
     frames: torch.Tensor
     actions: torch.Tensor
@@ -74,14 +73,14 @@ def network(weights: Tensors, observations: torch.Tensor, shape: tuple[int, int]
     x = observations.to(weights[0].dtype).contiguous() * (1 / 255)
     for i, (_, _, size, stride) in enumerate(LAYERS):
         x = F.relu(convolved(x, weights[2 * i], weights[2 * i + 1], size, stride))
-    x = x.reshape(x.shape[0], -1)  # rows, columns, channels: the same order as in Learner's dense layer
+    x = x.reshape(x.shape[0], -1)  # the order of Learner's dense layer: rows, columns, channels
     x = F.relu(F.linear(x, weights[6], weights[7]))
     out = F.linear(x, weights[8], weights[9])[:, : shape[0] * shape[1] * ATOMS]
     return out.float().view(-1, *shape, ATOMS)
 
 
 def packed(weights: Tensors, convolve: str) -> Tensors:
-    """Converts from the layouts of Learner's weights, [k k I O] and [O I], to the layouts used here."""
+    """Converts Learner's weights, [k k I O] and [O I], to the layouts used here."""
 
     def one(weight: torch.Tensor) -> torch.Tensor:
         if weight.ndim != 4:
@@ -97,7 +96,6 @@ def packed(weights: Tensors, convolve: str) -> Tensors:
 
 
 def unpacked(weights: Tensors, convolve: str) -> Tensors:
-    """Converts back to the layouts of Learner's weights."""
     weights = list(weights)
     for i, (inputs, outputs, size, stride) in enumerate(LAYERS):
         if convolve == "plain":
@@ -120,7 +118,7 @@ def fresh_weights(outputs: int, device: str) -> Tensors:
 
 
 class Agent:
-    """An agent. `learn` updates the state and the replay buffer in place; benchmarks compile it as one program."""
+    """An agent whose `learn` updates the state and the replay buffer in place."""
 
     def __init__(
         self,
@@ -174,7 +172,7 @@ class Agent:
         return frames.view(BATCH, STACK, SIDE, SIDE).permute(0, 2, 3, 1)
 
     def learn(self, state: State, replay: Replay, draws: torch.Tensor | None = None) -> Tensors:
-        """Makes one update. Returns the gradients for torch.optim's fused Adam; an empty list if Adam is traced."""
+        """Makes one update. Returns gradients for torch.optim's fused Adam, or an empty list if Adam is traced."""
         if draws is None:
             draws = torch.rand(2, BATCH, device=self.device)
         rows, width = replay.frames.shape[0] // self.streams, replay.priorities.shape[1]
@@ -207,7 +205,7 @@ class Agent:
 
         def objective(weights: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
             output = network(weights, observation, self.shape)
-            output = torch.where(taken, output, 0.0).sum(2)  # a mask, since a gather's gradient is a slow scatter
+            output = torch.where(taken, output, 0.0).sum(2)  # a mask, because the gradient of indexing is slow
             losses = -(goal * output.log_softmax(-1)).sum(-1)
             return (importance * losses.mean(1)).mean(), losses
 
@@ -234,7 +232,7 @@ def search(sums: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
 
 
 def traced_adam(state: State, gradients: Tensors) -> None:
-    """Makes one Adam step. The compiler fuses these operations on lists of tensors, and the casts, into one kernel."""
+    """Makes one Adam step, which the compiler fuses into one kernel."""
     state.step.add_(1)
     torch._foreach_lerp_(state.means, gradients, 1 - BETAS[0])
     torch._foreach_mul_(state.squares, BETAS[1])

@@ -1,10 +1,10 @@
-"""Compares several updates in PyTorch with the Learner's, given the same weights, replay buffer and random draws.
+"""Compares updates in PyTorch with the updates of `Learner`, given the same weights, replay buffer and random draws.
 
     pip install torch
     python benchmarks/torch_check.py --device cuda
 
-PyTorch updates two seeds with the same inputs. Each seed is compared with the Learner, for every combination of
---dtypes, --convolves, --adams and --forms. The form `graph` needs a GPU and is skipped on a CPU.
+PyTorch updates two seeds with the same inputs. Each seed is compared with `Learner`, for every combination of --dtypes,
+--convolves, --adams and --forms. The form `graph` needs a GPU and is skipped on a CPU.
 """
 
 import argparse
@@ -29,13 +29,12 @@ from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.training.compiling import compiled
 
 FRAMES, STREAMS, ACTIONS, UPDATES, SEEDS = 8_000, 80, 6, 3, 2
-# Largest allowed relative errors, in the Euclidean norm. The second is for changes in the weights: every feature whose
-# sign before a ReLU depends on rounding adds an error of about 1e-3.
+# Largest allowed relative errors of losses and priorities, and of weight changes, in the Euclidean norm. Weight changes
+# have larger errors, because rounding switches some ReLUs on or off.
 TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
 
 
 def random_replay(shape: ReplayShape, seed: int = 0) -> Replay:
-    """Returns a full replay buffer with random episode boundaries and some rows that must not be sampled."""
     rng = np.random.default_rng(seed)
     replay = replays.init(shape)
     drawable = rng.random(replay.priorities.shape) < 0.9
@@ -52,14 +51,13 @@ def random_replay(shape: ReplayShape, seed: int = 0) -> Replay:
 
 
 def weights_of(parameters: Any) -> Tensors:
-    """Returns the weights in the order of PyTorch's lists."""
     layers = [*(f"torso.layers.{number}" for number in range(3)), "torso.hidden", "heads"]
     parts = [parameters[f"{layer}.{part}"] for layer in layers for part in ("weight", "bias")]
     return [torch.tensor(np.asarray(part, np.float32)) for part in parts]
 
 
 def load(subject: Subject, state: LearnerState, replay: Replay) -> None:
-    """Copies the same state into the existing tensors of every seed, because a captured graph refers to them."""
+    """Copies the state into the existing tensors of every seed, because a captured CUDA graph refers to them."""
     masters, target = (packed(weights_of(w), subject.agents[0].convolve) for w in (state.parameters, state.target))
     for agent in subject.agents:
         for tensors, weights in (
@@ -94,7 +92,7 @@ def draws_of(replay: Replay, indices: Any) -> torch.Tensor:
 
 
 def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
-    """Prints the distance between the Learner's updates and PyTorch's, and returns whether it is within tolerance."""
+    """Prints the distances between the two kinds of updates, and returns whether they are within tolerance."""
     preset_ = preset("multi-rainbow")
     assert isinstance(preset_.optimiser, Adam)
     optimiser = replace(preset_.optimiser, epsilon_hat=False)  # PyTorch's Adam has no such option
@@ -154,7 +152,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="device for PyTorch")
     options = parser.parse_args()
     check_device(options.device)
-    jax.config.update("jax_platforms", "cpu")  # the Learner runs its plain version, without TF32
+    jax.config.update("jax_platforms", "cpu")  # without kernels and TF32
     forms = [form for form in options.forms if options.device == "cuda" or form != "graph"]
     ways = itertools.product(options.dtypes, options.convolves, options.adams, forms)
     fine = [check(*way, options.device) for way in ways]

@@ -1,10 +1,12 @@
-"""The update that `update.py` measures, implemented in PyTorch to be as fast as possible.
+"""Makes the PyTorch updates that `update.py` measures.
 
-It does the same work: prioritised sampling from a full replay buffer that stores each frame once, frame stacks,
-target and online passes, projection, gradients, Adam and new priorities. The form `eager` is not compiled. In the forms
-`compiled` and `graph`, all of it is one compiled program, except PyTorch's own fused Adam and the rounding of its
-result, where that Adam is chosen. On a GPU, the form `graph` captures several updates in a CUDA graph and replays them.
-`torch_check.py` compares the update with `Learner.learn`.
+An update has three forms:
+
+- `eager` is not compiled.
+- `compiled` is one compiled program. PyTorch's own fused Adam is not part of this program.
+- `graph` captures several compiled updates in a CUDA graph and replays the graph.
+
+`torch_check.py` compares the updates with `Learner.learn`.
 """
 
 import gc
@@ -19,8 +21,8 @@ from torch_agent import BETAS, EPSILON, LEARNING_RATE, Agent
 from multihorizon.errors import InputError
 
 FORMS = ("eager", "compiled", "graph")
-# `autotune` adds the option `max_autotune`. PyTorch's mode "max-autotune-no-cudagraphs" would do so too, but would also
-# tune by coordinate descent, which takes minutes.
+# `autotune` adds the option `max_autotune`. PyTorch's mode "max-autotune-no-cudagraphs" would also tune by coordinate
+# descent, which takes minutes.
 OPTIONS = {"assert_indirect_indexing": False}
 
 
@@ -37,7 +39,7 @@ def check_device(device: str) -> None:
 class Subject:
     """One or more seeds of an agent, and their updates in each of `FORMS`.
 
-    Seeds share one compiled program. On a GPU each has its own stream, so that they run in parallel.
+    All seeds share one compiled program. On a GPU, each seed has its own stream, so that seeds run in parallel.
     """
 
     def __init__(
@@ -88,12 +90,10 @@ class Subject:
                 torch._foreach_copy_(agent.state.rounded, agent.state.masters)
 
     def runner(self, form: str, updates: int, draws: torch.Tensor | None = None) -> Callable[[], None]:
-        """Returns a function that makes `updates` updates of each seed. The form `graph` is captured after warm-up."""
 
         def several(updates: int = updates) -> None:
-            # Every stream waits for the current stream now, before any seed starts. PyTorch reuses streams, so the
-            # current stream may also be the stream of one seed. A stream that waited for it after that seed had started
-            # would also wait for that seed's updates.
+            # All streams wait for the current stream before any seed starts. PyTorch reuses streams, so the current
+            # stream may also be a seed's stream. A later wait would include the updates of this seed.
             for stream in self._streams:
                 stream.wait_stream(torch.cuda.current_stream())
             for seed in range(len(self.agents)):
@@ -119,7 +119,7 @@ class Subject:
 
     @property
     def steps(self) -> int:
-        """The number of updates made, summed over seeds."""
+        """The number of updates that all seeds have made together."""
         if not self.optimisers:
             return sum(int(agent.state.step) for agent in self.agents)
         first = [agent.state.masters[0] for agent in self.agents]
@@ -144,7 +144,7 @@ def release() -> None:
 
 
 def measured(subject: Subject, form: str, updates: int, rounds: int = 5, times: int = 20) -> Measured:
-    """Measures one form. Raises RuntimeError if it does not work; there is no fallback."""
+    """Measures one form. Raises RuntimeError if PyTorch cannot run the form."""
     on_gpu = subject.device == "cuda"
     wait: Callable[[], None] = torch.cuda.synchronize if on_gpu else lambda: None
     run = subject.runner(form, updates)

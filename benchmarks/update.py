@@ -4,11 +4,12 @@ An update includes prioritised sampling, frame stacks, both networks, projection
 
     python benchmarks/update.py --torch --out results/speed/update.json
 
-Case 0 has 10 heads, 18 actions, one seed and bfloat16 (float32 on a CPU); each other case changes one of these.
-`--plain` adds case 0 with XLA's convolutions and heads. `--torch` adds the same work in PyTorch (`torch_update.py`;
-`pip install torch`), compiled and, on a GPU, replayed as a CUDA graph. `--autotune` also measures case 0 in PyTorch
-with autotuning, which takes minutes. `--profile DIR` writes a trace of some updates on a GPU and prints the kernels
-that take most of the time.
+Case 0 has 10 heads, 18 actions, one seed and bfloat16 (float32 on a CPU). Every other case changes one of these.
+
+- `--plain` adds case 0 with XLA's convolutions and heads.
+- `--torch` adds the same work in compiled PyTorch (`pip install torch`). On a GPU, it is replayed as a CUDA graph.
+- `--autotune` adds case 0 in autotuned PyTorch, which takes minutes.
+- `--profile DIR` writes a trace of some updates on a GPU, and prints the kernels that take most of the time.
 """
 
 import argparse
@@ -101,7 +102,7 @@ class Subject:
             state, replay, metrics = self.learner.learn(self.shape, state, replay, key)
             return (state, replay), metrics.losses
 
-        if self.updates == 1:  # in a loop, even of one iteration, XLA's convolutions are single-threaded on a CPU
+        if self.updates == 1:  # in a loop on a CPU, XLA's convolutions would be single-threaded
             held, losses = one(held, key)
             return held, losses[None]
         return updates(one, held, jax.random.split(key, self.updates))
@@ -119,7 +120,7 @@ class Subject:
         return sum(array.nbytes for array in jax.live_arrays())
 
     def bytes_at_most(self) -> int:
-        """Returns the bytes of the state plus those of XLA's temporary buffers for the program."""
+        """Returns the bytes of the state and of XLA's temporary buffers."""
         return self.bytes_held() + int(self.program().memory_analysis().temp_size_in_bytes)
 
 
@@ -135,7 +136,6 @@ def microseconds(subject: Subject, times: int) -> list[float]:
 
 
 def kernels(folder: Path) -> list[dict[str, Any]]:
-    """Returns the kernels of a profile, sorted by start time."""
     paths = glob.glob(f"{folder}/**/*.trace.json.gz", recursive=True)
     if not paths:
         raise InputError(f"there is no profile in {folder}")
@@ -169,7 +169,7 @@ def profile(subject: Subject, folder: Path) -> None:
 
 USUAL = {"heads": 10, "actions": 18, "seeds": 1}
 CHANGES: list[dict[str, Any]] = [{}, {"heads": 1}, {"heads": 30}, {"actions": 4}, {"seeds": 3}, {"seeds": 8}]
-DTYPES = {"gpu": ("bfloat16", "float32"), "cpu": ("float32", "bfloat16")}  # the usual one first
+DTYPES = {"gpu": ("bfloat16", "float32"), "cpu": ("float32", "bfloat16")}  # the usual precision comes first
 ONLY = "cases: 0 usual, 1 one head, 2 thirty heads, 3 four actions, 4 three seeds, 5 eight seeds, 6 the other dtype"
 CONVOLUTIONS = {"plain": "plain convolutions", "products": "convolutions as matrix products"}
 COLUMNS = ("", *USUAL, "", "µs per update and seed", "relative to the first row", "relative to ours", "GB")
@@ -181,8 +181,6 @@ def cases(backend: str) -> list[dict[str, Any]]:
 
 
 class Table:
-    """Prints rows as they arrive, and writes all rows so far to the file."""
-
     def __init__(self, out: Path, about: dict[str, Any]) -> None:
         self.out, self.about = out, about
         self.rows: list[dict[str, Any]] = []
@@ -209,7 +207,7 @@ class Table:
 
 
 def peers(case: dict[str, Any], sizes: Sizes, usual: bool, autotune: bool) -> Iterator[tuple[str, Any]]:
-    """Measures a case in PyTorch; case 0 is also measured with PyTorch's own Adam and, if requested, autotuned."""
+    """Measures a case in PyTorch. Case 0 is also measured with PyTorch's own Adam and, on request, autotuned."""
     import torch_update
 
     on_gpu = jax.default_backend() == "gpu"
@@ -237,7 +235,7 @@ def peers(case: dict[str, Any], sizes: Sizes, usual: bool, autotune: bool) -> It
                 case["seeds"],
             )
             yield how, torch_update.measured(subject, form, sizes.updates, ROUNDS, sizes.times)
-        except RuntimeError as problem:  # out of memory, or PyTorch cannot run this `form`; there is no fallback
+        except RuntimeError as problem:  # out of memory, or PyTorch cannot run this form
             yield how, f"{type(problem).__name__}: {str(problem)[:500]}"
         subject = None
         torch_update.release()
@@ -271,7 +269,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, help="updates in one program (default: 20; on a CPU 1)")
     parser.add_argument("--plain", action="store_true", help="also measure case 0 with XLA's convolutions and heads")
     parser.add_argument("--torch", action="store_true", help="also measure the same work in PyTorch")
-    parser.add_argument("--autotune", action="store_true", help="also measure case 0 in PyTorch autotuned (minutes)")
+    parser.add_argument("--autotune", action="store_true", help="also measure case 0 in autotuned PyTorch (minutes)")
     parser.add_argument("--profile", type=Path, help="folder for a trace of case 0, on a GPU")
     parser.add_argument("--out", type=Path, required=True, help="JSON file for the measurements")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """Measures one update on a CPU in one process: Multi-Rainbow with ten heads, Rainbow, and Dopamine's JAX Rainbow.
 
-Dopamine is large and does not import after a plain installation, so it needs its own virtual environment:
+Dopamine does not import after a plain installation, so it needs its own virtual environment:
 
     python3 -m venv ../dopamine
     ../dopamine/bin/pip install dopamine-rl==4.1.2
@@ -63,7 +63,7 @@ def ours(name: str, in_loop: bool) -> Callable[[], None]:
 
         return jax.lax.scan(one, (state, replay), jax.random.split(key, UPDATES_IN_LOOP))[0]
 
-    program = compiled(jax.vmap(updates), donate_argnums=(0, 1))  # over seeds, as in training; here there is one
+    program = compiled(jax.vmap(updates), donate_argnums=(0, 1))  # vmap over one seed, as in training
     held = list(jax.tree.map(lambda leaf: leaf[None], (learner.init(jax.random.key(0)), replay)))
 
     def run() -> None:

@@ -18,7 +18,7 @@ ENVIRONMENTS = ("atari/Pong", "minatar/breakout", "CartPole-v1", "foraging", "pa
 
 
 def fill(markdown: str) -> str:
-    """Replaces each `<!-- generated: NAME -->` with the part of that name, and each `# include FILE` with that file."""
+    """Fills in each `<!-- generated: NAME -->` with the part NAME, and each `# include FILE` with the file."""
     whole = MARK.sub(lambda found: PARTS[found[1]](), markdown)
     return INCLUDE.sub(lambda found: (ROOT / found[1]).read_text(encoding="utf-8").rstrip(), whole)
 
@@ -49,7 +49,7 @@ def _value(action: argparse.Action) -> str:
 
 
 def settings() -> str:
-    """Returns a table of the fields of AgentConfig, with their types and docstrings."""
+    """Returns a table of the fields of AgentConfig."""
     types = {name: str(getattr(kind, "__name__", kind)) for name, kind in mh.AgentConfig.__annotations__.items()}
     short = {name: re.sub(r"multihorizon[.\w]*[.]", "", kind) for name, kind in types.items()}
     documented = _documented(mh.AgentConfig.__doc__ or "")
@@ -65,7 +65,7 @@ def _documented(docstring: str) -> dict[str, str]:
 
 
 def choices() -> str:
-    """Returns a table of allowed values and their meanings for each of four settings that are enums."""
+    """Returns a table of the allowed values of each setting that is an enum."""
     parts = []
     kinds = {
         "acting": mh.Acting,

@@ -29,7 +29,7 @@ OUTSIDE = {
 NOTEBOOKS = {f"notebooks/{path.stem}.md": f"notebooks/{path.name}" for path in sorted(ROOT.glob("notebooks/*.ipynb"))}
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)((?:#[^)\s]*)?)(?=\))")
 CODE = re.compile(r"^```.*?^```", re.M | re.S)
-# `FORMULA` matches exponents and subscripts. It also matches code, links and HTML as `verbatim`; they stay as they are.
+# `FORMULA` matches exponents and subscripts. Code, links and HTML match as `verbatim` and stay unchanged.
 VERBATIM = r"^```.*?^```|(?<=\n\n)(?: {4}[^\n]*\n)+|`[^`\n]*`|\]\([^)\n]*\)|<[^>\n]*>|^:::[^\n]*"
 SCRIPT = r"{[^{}\n]+}|\d+\.\d+|\w+"
 FORMULA = re.compile(
@@ -78,7 +78,7 @@ def typeset(markdown: str) -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Raises an error if a page would load something from another host, or a generated part is missing."""
+    """Raises an error if a page loads something from another host, or lacks a generated part."""
     for path in sorted(Path(config.site_dir).rglob("*.html")):
         text = path.read_text(encoding="utf-8")
         if found := REMOTE.search(text):

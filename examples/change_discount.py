@@ -1,7 +1,7 @@
 """Train an agent once, then act with several discounts and show when the agent expects reward.
 
 In Pathworld the first action chooses a path. Path i is i² steps long and pays i at its end. The longest path is best
-for a patient agent and the shortest for an impatient one.
+for a patient agent, and the shortest path for an impatient agent.
 """
 
 import numpy as np

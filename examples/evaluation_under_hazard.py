@@ -1,8 +1,7 @@
 """Evaluate two time preferences, with and without hazard.
 
-Under hazard each episode draws its own risk λ from a prior and ends at every step with probability 1 - e^{-λ}. A small
-meal of 2 is one step to the left; a large meal of 9 is seven steps to the right. Patience pays only if episodes
-last long enough.
+Under hazard, each episode draws a risk λ from a prior and ends at every step with probability 1 - e^{-λ}. A small meal
+of 2 is one step to the left. A large meal of 9 is seven steps to the right.
 """
 
 from dataclasses import replace
@@ -27,7 +26,7 @@ policy = mh.train(agent, env, network=mh.MlpTorso((32,)), steps=4_000, evaluatio
 
 print(f"{'acts by':10}{'hazard':22}{'mean return':>12}{'95% interval':>16}{'mean length':>13}")
 for gamma in (0.7, 0.95):
-    # The network still has both heads, but the agent now acts by only one of them.
+    # The network has both heads, but the agent acts by one of them.
     chosen = replace(policy, agent=policy.agent.with_settings(acting=gamma))
     for hazard in (None, mh.hazard.Exponential(1.0)):
         returns = mh.evaluate(chosen, env, episodes=1_000, hazard=hazard, epsilon=0.0)

@@ -15,7 +15,7 @@ ENOUGH = 20.0
 
 
 def stop_when_good(rows):
-    """Receives a row of metrics for each seed after every iteration, and stops training by returning False."""
+    """Receives a row of metrics for each seed after every iteration. Returns False to stop training."""
     best = max(row["evaluation_return"] or 0.0 for row in rows)
     print(f"step {rows[0]['step']}: best evaluation return {best:.1f}")
     return best < ENOUGH

@@ -1,7 +1,7 @@
-"""Train in your own Gymnasium environment: a small prize nearby against a large prize far away.
+"""Train in your own Gymnasium environment, with a small prize nearby and a large prize far away.
 
-One agent learns Q for two discount factors. With γ = 0.6 the near prize of 2 is worth more; with γ = 0.95 the far prize
-of 10 is. Rewards are not clipped; only in Atari are they clipped to [-1, 1].
+One agent learns Q for two discount factors. With γ = 0.6, the near prize of 2 is worth more. With γ = 0.95, the far
+prize of 10 is worth more. Rewards are clipped to [-1, 1] only in Atari.
 """
 
 import gymnasium
@@ -11,7 +11,7 @@ import multihorizon as mh
 
 
 class Corridor(gymnasium.Env):
-    """Places 0 to 8. An episode starts at 2; place 0 pays 2, place 8 pays 10, and both end the episode."""
+    """A corridor of places 0 to 8. Episodes start at 2 and end at 0, which pays 2, or at 8, which pays 10."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (9,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)  # left, right

@@ -1,8 +1,8 @@
 """Train in your own JAX environment, which runs on the device together with the agent.
 
-An environment has three attributes and two pure functions, `reset` and `step`, written for a single environment. Here
-capital grows by 1 per step until the agent cashes it in. The value of waiting t steps is (1 + t) γ^t, which is largest
-at t = 1 for γ = 0.6 and at the last step for γ = 0.95.
+An environment has three attributes and two pure functions, `reset` and `step`, written for a single environment. In
+this one, capital grows by 1 per step until the agent cashes it in. The value of waiting t steps is (1 + t) γ^t. It is
+largest at t = 1 for γ = 0.6, and at the last step for γ = 0.95.
 """
 
 import jax
@@ -15,7 +15,7 @@ LAST = 6
 
 
 class Savings:
-    """Action 0 waits and action 1 cashes in. At the last step both cash in."""
+    """Action 0 waits and action 1 cashes in. At the last step, both actions cash in."""
 
     actions = 2
     observation_shape = (LAST + 1,)

@@ -1,7 +1,7 @@
 """Train with your own network, save the policy, and load it by passing the network again.
 
-A network is a function `(key, observation_shape)` that makes an equinox module, or a class whose `__init__` takes these
-arguments. The module maps one observation to a vector of features. The library adds a head for each horizon.
+A network is an equinox module, made by a class or function with the arguments `(key, observation_shape)`. The module
+maps one observation to a vector of features. The library adds a head for each horizon.
 """
 
 import tempfile

@@ -1,7 +1,7 @@
 """Plot Q over horizons: which action is best depends on how far the agent looks ahead.
 
-In Pathworld the first action chooses a path. Path i is i² steps long and pays i at its end, so Q = i γ^(i²). For each
-of the five paths, the figure shows the learned Q of each head and the exact values.
+In Pathworld the first action chooses a path. Path i is i² steps long and pays i at its end, so Q = i γ^(i²). The figure
+shows the learned and the exact Q of each path.
 
 Usage: python examples/q_per_horizon.py [OUT.png]
 """

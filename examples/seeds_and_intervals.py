@@ -1,7 +1,7 @@
 """Train several seeds side by side, and compute two kinds of interval.
 
 The interval over episodes states how precisely the mean return of one trained policy is known. The interval over seeds
-also includes the variation between training runs. Only the second supports a claim about an algorithm.
+also includes the variation between training runs. Only the interval over seeds supports a claim about an algorithm.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Run your own experiment (several agents with several seeds each) and write a report on it.
+"""Run your own experiment, with several agents and seeds, and write a report on it.
 
-A sweep that was stopped continues when it is started again with the same folder. Usage: python examples/sweep.py [OUT]
+To continue a stopped sweep, start it again with the same folder. Usage: python examples/sweep.py [OUT]
 """
 
 import sys

@@ -2,8 +2,8 @@
 
     python notebooks/run.py notebooks/paper.ipynb [...]
 
-A cell's printed text, the value of its last expression (unless a semicolon follows it) and its figures become its
-outputs, as in Jupyter.
+As in Jupyter, the outputs of a cell are its printed text, its figures and the value of its last expression. A semicolon
+suppresses the value.
 """
 
 import ast

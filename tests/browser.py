@@ -15,7 +15,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 
 class Browser:
-    """One page. `errors` holds console errors and warnings; `requests` holds all requested URLs except `data:` URLs."""
+    """A browser with one page. It records console errors and warnings, and all requested URLs except `data:` URLs."""
 
     def __init__(self, width: int, height: int, dark: bool = False) -> None:
         self.size, self.dark = (width, height), dark
@@ -73,7 +73,6 @@ class Browser:
         self._receive(lambda message: message.get("method") == "Page.loadEventFired")
 
     def run(self, script: str) -> Any:
-        """Returns the value of an expression in the page."""
         answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")

@@ -1,5 +1,3 @@
-"""Settings shared by all tests."""
-
 import atexit
 import os
 import shutil
@@ -27,24 +25,23 @@ install_import_hook(
 settings.register_profile("suite", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("suite")
 
-# A shell starts background jobs with SIGINT ignored, and child processes inherit this. The tests of Ctrl-C need SIGINT.
+# Shells start background jobs with SIGINT ignored. The tests of Ctrl-C need SIGINT.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # so results are the same on machines with and without a GPU
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # results must not depend on whether there is a GPU
 
-# Many tests compile the same programs; a cache compiles each only once. Worker processes inherit its folder.
+# Many tests compile the same programs. All worker processes share one compilation cache.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     programs = tempfile.mkdtemp(prefix="multihorizon-programs-")
     atexit.register(shutil.rmtree, programs, ignore_errors=True)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = programs
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
-# Training programs have their own compiler options. Other programs run only once or twice, so they are not optimised.
+# Most programs run only once or twice, so they are not optimised. Training sets its own compiler options.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
-# Each worker process has its own core. Otherwise XLA would start, in each process, as many threads as there are cores,
-# and the threads would wait for one another.
+# Each worker process has its own core. Otherwise, XLA would start threads for all cores in every process.
 worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
 if worker and hasattr(os, "sched_setaffinity"):
     cores = sorted(os.sched_getaffinity(0))
@@ -58,7 +55,7 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def no_type_checks() -> Iterator[None]:
-    """Turns off the type checker, which would reject wrong arguments before the library does."""
+    """Turns off the tests' type checker, which would reject invalid arguments before the library does."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -68,5 +65,5 @@ LONGEST = ("test_learns", "test_ray", "test_resume")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs the longest tests first, so that no worker is left with a long test at the end."""
+    """Runs the longest tests first, so that all workers finish at about the same time."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))

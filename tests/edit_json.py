@@ -5,7 +5,6 @@ from pathlib import Path
 
 
 def replace_in(path: Path, old: str, new: str) -> None:
-    """Replaces a text that occurs in a JSON file."""
     text = path.read_text(encoding="utf-8")
     assert old in text
     content = json.loads(text.replace(old, new))

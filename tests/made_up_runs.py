@@ -1,4 +1,4 @@
-"""Writes run folders as training does, with made-up returns."""
+"""Writes run folders with made-up returns."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 TIMES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-# The games and agents of the report that tests/reports/conftest.py makes.
+# The report of tests/reports/conftest.py has these games and agents.
 REPORT_GAMES = ("Pong", "Qbert", "AirRaid", "Alien")
 REPORT_AGENTS = ("c51", "multi-c51", "rainbow", "multi-rainbow", "hyper-rainbow")
 
@@ -56,7 +56,7 @@ def write_run(
     gamma: float = 0.99,
     **settings: Any,
 ) -> Path:
-    """Writes a run whose scores are [S T], NaN where no episode ended."""
+    """Writes a run with the scores [S T]. A score is NaN if no episode ended."""
     returns = np.asarray(scores, float)
     folder.mkdir(parents=True, exist_ok=True)
     content = configuration(agent, environment, len(returns), iterations or returns.shape[1], **settings)
@@ -96,7 +96,6 @@ def learning(rng: np.random.Generator, final: float, seeds: int, iterations: int
 
 
 def write_sweep(root: Path, runs: list[dict[str, Any]], **content: Any) -> Path:
-    """Writes the experiment.json of a sweep with these runs."""
     whole = {"name": "made-up", "title": "A made-up sweep", "about": "Curves that no agent learned.", "pairs": []}
     whole |= {"panels": [], "runs": runs} | content
     root.mkdir(parents=True, exist_ok=True)
@@ -105,5 +104,4 @@ def write_sweep(root: Path, runs: list[dict[str, Any]], **content: Any) -> Path:
 
 
 def hyperbolic(k: float = 0.01) -> dict[str, Any]:
-    """Returns a hyperbolic discount as experiment.json holds it."""
     return {"name": f"hyperbolic, k = {k:g}", "times": list(TIMES), "values": [1 / (1 + k * t) for t in TIMES]}

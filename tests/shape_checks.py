@@ -1,4 +1,4 @@
-"""Checks types and shapes during the tests; an int is accepted as a float."""
+"""Checks types and shapes during the tests. An int counts as a float."""
 
 from beartype import BeartypeConf, beartype
 

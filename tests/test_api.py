@@ -1,5 +1,3 @@
-"""The public API: training, acting, saving, loading and evaluating from Python."""
-
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +18,7 @@ HORIZONS = mh.Horizons(np.array([0.5, 0.9]), np.array([0.4, 0.6]))
 
 
 class Corridor(gymnasium.Env[Any, Any]):
-    """A near prize of 1 to the left, a far prize of 9 to the right."""
+    """A corridor with a near reward of 1 on the left and a far reward of 9 on the right."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (7,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -42,7 +40,7 @@ class Corridor(gymnasium.Env[Any, Any]):
 
 
 class JaxCorridor:
-    """The same environment on the device."""
+    """A version of `Corridor` that runs on the device."""
 
     actions, observation_shape, observation_dtype = 2, (7,), "float32"
 
@@ -82,8 +80,7 @@ def trained(env: Any, out: Path | None = None, **given: Any) -> mh.Run:
 
 
 @pytest.mark.parametrize("make", [Corridor, JaxCorridor])
-def test_users_environment_and_network_work_with_the_whole_api(make: Any, tmp_path: Path) -> None:
-    """Train, interrupt, resume, evaluate, save and load, on both collectors."""
+def test_user_defined_environment_and_network_work_with_the_whole_api(make: Any, tmp_path: Path) -> None:
     env: Any = make if make is Corridor else make()
     heard: list[Any] = []
 
@@ -96,7 +93,7 @@ def test_users_environment_and_network_work_with_the_whole_api(make: Any, tmp_pa
     assert [row["seed"] for row in heard[0]] == [0, 1]
     assert not run.finished
     assert len(mh.load_run(tmp_path / "run").metrics) == 2
-    with pytest.raises(mh.InputError, match="your own"):
+    with pytest.raises(mh.InputError, match="is user-defined and was not stored; pass it with env="):
         mh.load_run(tmp_path / "run").resume()
     with pytest.raises(mh.InputError, match="Linear is user-defined and was not stored"):
         mh.load_run(tmp_path / "run", env=env).resume()
@@ -112,12 +109,12 @@ def test_users_environment_and_network_work_with_the_whole_api(make: Any, tmp_pa
     assert len(returns) == 10
     assert set(returns.values) <= {0.0, 1.0, 9.0}
     under = mh.evaluate(again, env, episodes=200, hazard=mh.hazard.Dirac(0.7), max_steps=50)
-    assert under.lengths.mean() < 2.5  # a step is survived with probability e^{-0.7} ≈ 0.5, so episodes are short
+    assert under.lengths.mean() < 2.5  # the probability of surviving a step is e^{-0.7} ≈ 0.5
     video = mh.watch(again, env, tmp_path / "episode.gif", max_steps=10)
     assert video.path.stat().st_size > 1_000
 
 
-def test_a_saved_policy_loads_in_another_process(tmp_path: Path) -> None:
+def test_a_saved_policy_gives_equal_values_in_another_process(tmp_path: Path) -> None:
     policy = trained("CartPole-v1", seeds=1).policy()
     policy.save(tmp_path / "a folder")
     print_values = "import sys, multihorizon as mh; print(mh.load(sys.argv[1]).q_values([.1, 0, 0, 0]).tolist())"
@@ -127,7 +124,7 @@ def test_a_saved_policy_loads_in_another_process(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.array(eval(told.stdout)), policy.q_values([0.1, 0, 0, 0]), rtol=1e-5)
 
 
-def test_a_policy_acts_by_its_weighted_horizons() -> None:
+def test_a_policy_acts_by_the_weighted_sum_of_its_heads() -> None:
     policy = trained("CartPole-v1", seeds=1).policy()
     batch = np.random.default_rng(0).normal(size=(5, 4))
     values = policy.q_values(batch)
@@ -152,7 +149,7 @@ def test_rewards_are_not_clipped_outside_atari() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("replay_capacity", 1_000_000),  # equal to the preset's value, but still set by the user
+        ("replay_capacity", 1_000_000),  # equals the preset's value
         ("warm_up_steps", 77),
         ("target_period_steps", 78),
         ("epsilon", mh.Epsilon(final=0.3)),
@@ -177,13 +174,15 @@ def test_user_settings_override_defaults(env: str, name: str, value: Any) -> Non
     assert resolution.origins[name] == "user"
 
 
-def test_environment_fills_in_settings_that_the_user_does_not_set() -> None:
+def test_environment_provides_settings_that_the_user_omits() -> None:
     resolution = mh.agent("dqn").resolved("foraging")
     assert resolution.origins["optimiser"] == "environment"
     assert resolution.origins["n_steps"] == "preset"
     assert isinstance(resolution.agent.optimiser, mh.Adam)
     part = mh.agent("dqn", **{"optimiser.learning_rate": 3e-4, "epsilon.final": 0.2}).resolved("foraging")
-    assert part.agent.optimiser == mh.Adam(3e-4, epsilon=1e-5)  # the environment's, with the user's learning rate
+    assert part.agent.optimiser == mh.Adam(
+        3e-4, epsilon=1e-5
+    )  # the environment's optimiser, with the user's learning rate
     assert part.agent.epsilon == mh.Epsilon(final=0.2, decay_steps=5_000)
     assert part.origins["optimiser"] == "user"
     assert mh.agent("dqn", **{"optimiser.learning_rate": 3e-4}).resolved("atari/Pong").agent.optimiser == mh.RmsProp(
@@ -192,7 +191,7 @@ def test_environment_fills_in_settings_that_the_user_does_not_set() -> None:
     assert "learning_rate" in str(resolution)
 
 
-def test_an_optimiser_given_by_dataclasses_replace_is_kept() -> None:
+def test_an_optimiser_from_dataclasses_replace_overrides_the_default() -> None:
     from dataclasses import replace
 
     agent = replace(mh.agent("rainbow"), optimiser=mh.Adam(1e-2, 1e-2))
@@ -218,9 +217,9 @@ def test_an_optimiser_given_by_dataclasses_replace_is_kept() -> None:
         (lambda: mh.load("nowhere"), "holds neither a policy"),
         (lambda: mh.train("rainbow", "CartPole-v1", steps="100"), "steps must be a whole number"),
         (lambda: mh.train("rainbow", "CartPole-v1", out="/"), "holds other files, such as"),
-        (lambda: mh.train("rainbow", Wrong()), r"reset's observation of Wrong has shape \[7\], but must have \[5\]"),
+        (lambda: mh.train("rainbow", Wrong()), r"the first observation of Wrong has shape \[7\], but must have \[5\]"),
         (lambda: mh.train("rainbow", "CartPole-v1", loggers=mh.loggers.Csv()), "loggers must be a list"),
-        (lambda: mh.agent("rainbow", gamma=0.9), "set by horizons"),
+        (lambda: mh.agent("rainbow", gamma=0.9), "gamma is not a setting; use horizons="),
     ],
 )
 def test_errors_are_one_line(wrong: Any, said: str) -> None:
@@ -230,7 +229,7 @@ def test_errors_are_one_line(wrong: Any, said: str) -> None:
     assert "--" not in str(caught.value)
 
 
-def test_choices_may_be_given_by_name() -> None:
+def test_enum_settings_accept_names() -> None:
     agent = mh.agent("rainbow", acting="weighted", priority="uniform", horizons=0.9)
     assert agent.acting is mh.Acting.WEIGHTED
     assert agent.horizons == mh.single(0.9)
@@ -249,7 +248,7 @@ def test_policy_rejects_another_environment_or_network(tmp_path: Path) -> None:
         mh.evaluate(policy, "foraging", episodes=1)
 
 
-def test_a_callback_that_raises_keeps_the_run(tmp_path: Path) -> None:
+def test_a_run_is_kept_if_its_callback_raises_an_error(tmp_path: Path) -> None:
     def fails(rows: Any) -> None:
         raise KeyError("mine")
 
@@ -260,7 +259,7 @@ def test_a_callback_that_raises_keeps_the_run(tmp_path: Path) -> None:
     assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
 
 
-def test_policy_remembers_the_environment_that_was_passed(tmp_path: Path) -> None:
+def test_policy_uses_the_environment_that_the_user_passed(tmp_path: Path) -> None:
     run = trained(Corridor, tmp_path / "run")
     run.policy().save(tmp_path / "policy")
     for policy in (run.policy(), mh.load(tmp_path / "policy", env=Corridor)):
@@ -281,7 +280,7 @@ def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:
         longer.resume(n_steps=3)
 
 
-def test_rejected_change_leaves_the_run_unchanged(tmp_path: Path) -> None:
+def test_a_rejected_change_leaves_the_run_unchanged(tmp_path: Path) -> None:
     run = trained("CartPole-v1", tmp_path / "run")
     before = (tmp_path / "run/config.json").read_text()
     for changes in ({"num_evaluation_envs": 0}, {"checkpoint_minutes": "a"}, {"checkpoint_minutes": -1.0}):
@@ -293,11 +292,8 @@ def test_rejected_change_leaves_the_run_unchanged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("env", ["FrozenLake-v1", "CartPole-v1"])
-def test_no_transition_spans_an_interruption(env: str, tmp_path: Path) -> None:
-    """After a host run is stopped during episodes and resumed, no transition joins two episodes.
-
-    Every row that does not end its episode precedes a row of the same episode, even if the replay buffer was saved.
-    """
+def test_no_transition_joins_two_episodes_after_a_resume(env: str, tmp_path: Path) -> None:
+    """A row that does not end its episode must be followed by another row of this episode."""
     from multihorizon.agents.replay import CONTINUES
     from multihorizon.files import read_json
     from multihorizon.runs.checkpoint import Checkpoints
@@ -320,20 +316,20 @@ def test_no_transition_spans_an_interruption(env: str, tmp_path: Path) -> None:
             assert np.all(ages[goes_on + 1, n] > 0)
 
 
-def test_metrics_are_a_table() -> None:
+def test_rows_of_metrics_have_equal_columns() -> None:
     rows = trained("CartPole-v1").metrics
     assert {tuple(row) for row in rows} == {tuple(rows[0])}
     assert len(rows[-1]["losses_by_horizon"]) == 2
 
 
-def test_returns_have_an_interval() -> None:
+def test_interval_of_returns_is_a_t_interval() -> None:
     returns = mh.Returns(np.arange(10.0), np.full(10, 7))
     low, high = returns.interval
     assert (low, high) == pytest.approx((2.334, 6.666), abs=1e-3)  # 4.5 ± 2.262 · 3.0277 / √10
     assert "mean 4.5" in repr(returns)
 
 
-def test_evaluation_in_another_environment(tmp_path: Path) -> None:
+def test_evaluation_uses_eval_env(tmp_path: Path) -> None:
     class Paid(JaxCorridor):
         def step(self, key: Any, state: Any, action: Any) -> Any:
             state, step = super().step(key, state, action)
@@ -342,11 +338,11 @@ def test_evaluation_in_another_environment(tmp_path: Path) -> None:
     rows = trained(JaxCorridor(), eval_env=Paid(), evaluation_steps=50).metrics
     assert min(row["evaluation_return"] for row in rows) >= 100
     assert max(row["return"] for row in rows) <= 9
-    with pytest.raises(mh.InputError, match="eval_env must have the 2 actions"):
+    with pytest.raises(mh.InputError, match="eval_env must have 2 actions"):
         trained(JaxCorridor(), eval_env="foraging")
 
 
-def test_importing_is_quick_and_loads_no_jax() -> None:
+def test_import_is_fast_and_does_not_load_jax() -> None:
     check = "import sys, time; t = time.perf_counter(); import multihorizon; d = time.perf_counter() - t; "
     told = subprocess.run(
         [sys.executable, "-c", check + "print(d < 0.2, 'jax' in sys.modules, 'matplotlib' in sys.modules)"],

@@ -1,5 +1,3 @@
-"""In the documentation, all Python blocks run, links work, commands parse, and outputs are current."""
-
 import json
 import re
 import subprocess
@@ -18,7 +16,7 @@ OTHERS = [ROOT / "CHANGELOG.md", ROOT / "examples/README.md", *sorted((ROOT / "r
 TEXTS = {page.relative_to(ROOT): page.read_text(encoding="utf-8") for page in [*PAGES, *OTHERS]}
 
 CODE = [(page, code) for page, text in TEXTS.items() for code in re.findall(r"```python\n(.*?)```", text, re.S)]
-INCLUDED = re.compile(r"# include (.*)\n")  # the site shows the example in place of this line
+INCLUDED = re.compile(r"# include (.*)\n")  # the site replaces this line by the example
 SNIPPETS = [(page, code) for page, code in CODE if not INCLUDED.fullmatch(code)]
 INCLUDES = sorted({found[1] for _, code in CODE if (found := INCLUDED.fullmatch(code))})
 
@@ -35,12 +33,12 @@ PRINTED = [(line, shown) for line, shown in SHOWN if line != "foraging"]  # trai
 
 
 @pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[f"{page.name}-{i}" for i, (page, _) in enumerate(SNIPPETS)])
-def test_snippets_run(page: Path, code: str, tmp_path: Path) -> None:
+def test_python_blocks_run(page: Path, code: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, f"{page}:\n{code}\n{done.stderr}"
 
 
-def test_included_files_are_examples_that_the_tests_run() -> None:
+def test_included_files_are_examples() -> None:
     assert all(Path(name).parent == Path("examples") and (ROOT / name).is_file() for name in INCLUDES)
 
 
@@ -63,7 +61,7 @@ def test_benchmarks_define_the_documented_options(script: str, line: str) -> Non
 
 
 @pytest.mark.parametrize(("line", "shown"), PRINTED, ids=[line for line, _ in PRINTED])
-def test_pages_show_the_printed_output(
+def test_outputs_on_pages_are_current(
     line: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -91,12 +89,12 @@ def test_every_metric_is_explained() -> None:
     assert "losses_by_horizon" in columns
 
 
-def test_result_pages_have_one_form() -> None:
+def test_result_pages_begin_with_a_question_and_an_answer() -> None:
     pages = sorted((ROOT / "results").glob("*/README.md"))
     index = (ROOT / "results/README.md").read_text()
     for page in pages:
         text = page.read_text()
-        assert re.match(r"# .*\?\n\n\*\*", text), f"{page}: a question, then its answer"
+        assert re.match(r"# .*\?\n\n\*\*", text), f"{page} must begin with a question and its answer"
         assert "## Caveats" in text
         assert len(text.splitlines()) <= 65
         assert f"({page.parent.name}/README.md)" in index

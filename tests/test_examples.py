@@ -1,5 +1,3 @@
-"""The examples run from the command line and print what their docstrings promise."""
-
 import os
 import re
 import subprocess
@@ -10,7 +8,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
-# The output of each example must contain this pattern, which appears only if the example worked.
+# The output of an example contains its pattern only if the example worked.
 FACTS = {
     "quickstart.py": r"evaluation: Returns\(20 episodes[\s\S]*loaded: Policy\(.* in gym/CartPole-v1, 4 horizons",
     "own_gymnasium_environment.py": r"γ = 0.6: .*: left\nγ = 0.95: .*: right\nReturns\(10 episodes: mean 10,",
@@ -26,7 +24,7 @@ FACTS = {
 }
 
 
-def test_every_example_is_run_and_listed() -> None:
+def test_every_example_is_tested_and_listed() -> None:
     scripts = {path.name for path in EXAMPLES.glob("*.py")}
     assert scripts == set(FACTS)
     assert scripts == set(re.findall(r"\]\((\w+\.py)\)", (EXAMPLES / "README.md").read_text()))

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and their stored outputs are of the same kinds as those of a fresh run."""
+"""Runs the notebooks, and compares the types of their outputs with the stored outputs."""
 
 import json
 import os
@@ -13,14 +13,14 @@ import pytest
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 
-# Patterns that the outputs match only if the agents learned.
+# The outputs of a notebook contain its pattern only if the agents learned.
 FACTS = {
     "paper.ipynb": r"100 heads +mean squared error 0\.002[\s\S]*weighted +mean return 0\.(8[5-9]|9)",
     "own_environment.ipynb": r"γ = 0.6: .*: left\n[\s\S]*γ = 0.95: .*: right\n[\s\S]*mean 10,[\s\S]*True",
 }
 
 
-def test_every_notebook_is_run() -> None:
+def test_every_notebook_is_tested() -> None:
     assert {path.name for path in NOTEBOOKS.glob("*.ipynb")} == set(FACTS)
 
 
@@ -37,7 +37,6 @@ def test_notebooks_run(name: str, tmp_path: Path) -> None:
 
 
 def _outputs(path: Path) -> list[list[tuple[str, str]]]:
-    """Returns the kind and the text of every output, cell by cell."""
 
     def text(output: dict[str, Any]) -> str:
         return "".join(output["text"] if "text" in output else output["data"]["text/plain"])

@@ -1,7 +1,7 @@
-"""Calls every public function of the mathematics with wrong arguments, and prints calls that fail unclearly.
+"""Calls every public mathematical function with invalid arguments, and prints problems.
 
-A call must return a value, or raise an InputError of one line, within 20 seconds and without a warning. This is a
-separate program, because the tests' type checker would otherwise reject the arguments first.
+Within 20 seconds, a call must return a value or raise a one-line InputError, without a warning. This is a separate
+program, because the tests' type checker would reject the arguments first.
 """
 
 import inspect
@@ -28,7 +28,7 @@ WRONG: dict[str, Any] = {
     "a dictionary": {"a": 1},
     "an object": object(),
     "a class": float,
-    "a function of nothing": lambda: 0.5,
+    "a function without arguments": lambda: 0.5,
     "NaN": math.nan,
     "inf": math.inf,
     "-inf": -math.inf,
@@ -43,7 +43,7 @@ WRONG: dict[str, Any] = {
     "a trillion": 10**12,
     "1e300": 1e300,
     "5e-324": 5e-324,
-    "an array of nothing": np.zeros(0),
+    "an empty array": np.zeros(0),
     "an array of NaN": np.full(3, math.nan),
     "a complex array": np.full(2, 1j),
     "an array of text": np.array(["a", "b"]),
@@ -82,7 +82,7 @@ def density(rate: float) -> float:
     return 10 * math.exp(-10 * rate)
 
 
-# A valid call of each public function, by its public name. The other calls replace one of its arguments.
+# One valid call of each public function. An invalid call replaces one argument of a valid call.
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "hazard.Dirac": (mh.hazard.Dirac, {"k": 0.1}),
     "hazard.Exponential": (mh.hazard.Exponential, {"k": 0.1}),
@@ -196,7 +196,6 @@ for prior in PRIORS:
 
 
 def public() -> set[str]:
-    """Returns the public functions and classes of the mathematics that take arguments from users."""
     names = {f"{part}.{name}" for part in ("hazard", "mdp") for name in getattr(mh, part).__all__}
     names |= {
         f"discount.{name}"
@@ -210,14 +209,14 @@ def public() -> set[str]:
 
 
 def problem(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
-    """Returns what is wrong with the answer to a call, or nothing."""
+    """Returns the problem with a call, or an empty text."""
     signal.alarm(LONGEST_SECONDS)
     try:
         function(**arguments)
     except mh.InputError as error:
         said = str(error)
         return "" if "\n" not in said and len(said) < 500 else f"a long message: {said!r}"
-    except Exception as error:  # noqa: BLE001 - finding them is the purpose
+    except Exception as error:  # noqa: BLE001 - this program looks for them
         return f"{type(error).__name__}: {error}"
     finally:
         signal.alarm(0)

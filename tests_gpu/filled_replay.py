@@ -1,4 +1,4 @@
-"""A full replay buffer of block images. Rewards depend on the images, so that there is something to learn."""
+"""A full replay buffer. Frames consist of random blocks, and the reward depends on the middle block."""
 
 from functools import cache
 from typing import Any
@@ -34,5 +34,5 @@ def _one(key: Any) -> Replay:
 
 @cache
 def filled(seeds: int) -> Replay:
-    """Returns the replay buffers of several seeds. Copy them before they are donated."""
+    """Returns the replay buffers of several seeds. They are cached, so copy them before donation."""
     return jax.jit(jax.vmap(_one))(jax.random.split(jax.random.key(3), seeds))

@@ -1,8 +1,8 @@
 """Bounds on the rounding error of a result, derived from the number types alone.
 
-In a sum of K products a·b, let u be the relative error of each factor, and 2⁻²³ that of each addition (tensor cores
-may truncate). The sum lies within (2u + u² + K·2⁻²³) Σ|a||b| of the exact sum. Rounding the result to its type adds
-u_out |result|.
+Take a sum of K products a·b. Each factor has a relative error u, and each addition has a relative error 2⁻²³, because
+tensor cores may truncate. The sum lies within (2u + u² + K·2⁻²³) Σ|a||b| of the exact sum. Rounding the result to its
+type adds u_out |result|.
 """
 
 import jax
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 TYPES = ("float32", "bfloat16")
 ADDITION = 2.0**-23
-# Tensor cores read float32 as TF32, with 11 significant bits; they may truncate. bfloat16 factors are exact.
+# Tensor cores read float32 as TF32, which has 11 significant bits. Factors in bfloat16 are exact.
 FACTOR = {"float32": 2.0**-10, "bfloat16": 0.0}
 RESULT = {"float32": 2.0**-24, "bfloat16": 2.0**-8}
 

@@ -1,4 +1,4 @@
-"""The convolution kernels and their gradients, at the sizes of the paper's network, against float64 on a CPU."""
+"""Compares the convolution kernels and their gradients with NumPy in float64, at the sizes of the paper's network."""
 
 from functools import partial
 from typing import Any
@@ -60,9 +60,7 @@ def layer(dtype: str, seeds: int, side: int, inputs: int, size: int, stride: int
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("sizes", LAYERS)
-def test_layer_and_its_gradients_are_exact_to_the_precision_of_the_dtype(
-    sizes: tuple[int, ...], dtype: str, seeds: int
-) -> None:
+def test_layer_and_gradient_errors_stay_within_rounding_bounds(sizes: tuple[int, ...], dtype: str, seeds: int) -> None:
     side, inputs, size, stride, outputs = sizes
     images, weights, biases, slopes = layer(dtype, seeds, *sizes)
 
@@ -82,11 +80,11 @@ def test_layer_and_its_gradients_are_exact_to_the_precision_of_the_dtype(
         bound = product_error(dtype, terms) * scale + RESULT[dtype] * np.abs(sums)
         check(out[s].reshape(BATCH, places, outputs), np.maximum(sums, 0), bound)
 
-        # The gradients use the kernel's own ReLU: where its sum is nearly 0, the exact sum may have the other sign.
+        # Use the kernel's own ReLU: a sum near 0 may have the other sign in float64.
         passed = np.where(exact(out[s]) > 0, exact(slopes[s]), 0).reshape(BATCH, places, outputs)
         flat, flat_slopes = rows.reshape(-1, terms), passed.reshape(-1, outputs)
         size_of_sum = np.abs(flat).T @ np.abs(flat_slopes)
-        # Each image's gradient is rounded, and then the sum over the batch is rounded.
+        # The gradient of each image is rounded, and then the sum over the batch is rounded.
         relative = product_error(dtype, places + BATCH) + 3 * RESULT[dtype]
         check(of_weights[s].reshape(terms, outputs), flat.T @ flat_slopes, relative * size_of_sum)
         check(of_biases[s], flat_slopes.sum(axis=0), relative * np.abs(flat_slopes).sum(axis=0))

@@ -1,4 +1,4 @@
-"""Compares the kernel for heads and losses, and its gradients, with float64 on a CPU."""
+"""Compares the kernel for heads and losses, and its gradients, with NumPy in float64."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from multihorizon.kernels.fused_heads import losses_of_action
 
 pytestmark = pytest.mark.kernel
 BATCH, FEATURES, ATOMS = 32, 512, 51
-# Relative error of rounding the slopes (the derivatives of the loss by the logits), which XLA does before multiplying.
+# Relative rounding error of the slopes, which are the derivatives of the loss by the logits.
 ROUNDED = {"float32": 2.0**-10, "bfloat16": 2.0**-8}
 
 
@@ -19,9 +19,7 @@ ROUNDED = {"float32": 2.0**-10, "bfloat16": 2.0**-8}
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("actions", [4, 18])
 @pytest.mark.parametrize("heads", [1, 10, 30])
-def test_losses_and_gradients_are_exact_to_the_types_precision(
-    heads: int, actions: int, dtype: str, seeds: int
-) -> None:
+def test_loss_and_gradient_errors_stay_within_rounding_bounds(heads: int, actions: int, dtype: str, seeds: int) -> None:
     keys = jax.random.split(jax.random.key(0), 5)
     outputs = -(-heads * actions * ATOMS // 8) * 8
     weights = (jax.random.normal(keys[0], (seeds, outputs, FEATURES)) / np.sqrt(FEATURES)).astype(dtype)
@@ -51,8 +49,8 @@ def test_losses_and_gradients_are_exact_to_the_types_precision(
         mine = np.swapaxes(matrix[:, action], 0, 1)  # [B H Z F]
         logits = np.einsum("bhzf,bf->bhz", mine, rows) + np.swapaxes(bias[:, action], 0, 1)
         scale = np.einsum("bhzf,bf->bhz", np.abs(mine), np.abs(rows)) + np.abs(np.swapaxes(bias[:, action], 0, 1))
-        # The kernel multiplies in float32 without tensor cores, so its factors are exact, whatever their type.
-        # `product_error` treats factors as exact if its type is "bfloat16".
+        # The bound for "bfloat16" assumes exact factors. Here factors of both types are exact, because the kernel
+        # multiplies in float32 without tensor cores.
         logit_error = (product_error("bfloat16", FEATURES + 2) * scale).max(axis=2)  # [B H]
         # The errors of exp and log are a few units in the last place; the error of the sum over atoms is ATOMS units.
         logits = logits - logits.max(axis=2, keepdims=True)
@@ -79,4 +77,4 @@ def test_losses_and_gradients_are_exact_to_the_types_precision(
         check(of_weight[:used], spread.T @ rows, bound)
         bound = spread_error.sum(axis=0) + (BATCH * 2.0**-23 + 2 * RESULT[dtype]) * np.abs(spread).sum(axis=0)
         check(of_bias[:used], spread.sum(axis=0), bound)
-        assert not np.any(exact(of_weight[used:])), "outputs that pad the matrix have no gradient"
+        assert not np.any(exact(of_weight[used:])), "outputs that pad the matrix must have no gradient"

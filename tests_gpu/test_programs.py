@@ -1,6 +1,6 @@
-"""The programs of training return the same whether or not their arguments are donated.
+"""Training programs return the same results with and without donated arguments.
 
-XLA may write a result to the memory of a donated argument, so it must read the argument first.
+XLA may write a result to the memory of a donated argument. It must read the argument before it writes.
 """
 
 from dataclasses import replace
@@ -24,8 +24,8 @@ from multihorizon.training.host_collector import Programs
 from multihorizon.training.schedule import Schedule
 from multihorizon.training.state import Core
 
-# Two compilations of one program may multiply matrices by different algorithms, and their rounding errors grow with the
-# number of updates. Values from the wrong memory are wrong by far more than this share of an array's norm.
+# Largest error as a share of an array's norm. Two compilations of a program may round differently, but values from the
+# wrong memory have far larger errors.
 TOLERANCE = 0.1
 
 
@@ -42,19 +42,19 @@ def agree(found: np.ndarray, expected: np.ndarray) -> bool:
 def assert_same(name: str, found: Any, expected: Any) -> None:
     pairs = zip(jax.tree_util.tree_leaves_with_path(found), jax.tree.leaves(expected), strict=True)
     wrong = [jax.tree_util.keystr(path) for (path, a), b in pairs if not agree(plain(a), plain(b))]
-    assert not wrong, f"{name} returns other values for {', '.join(wrong)}"
+    assert not wrong, f"{name} returns different values for {', '.join(wrong)}"
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("agent", ["multi-rainbow", "dqn"])
-def test_programs_of_environments_on_the_host(agent: str, dtype: str, seeds: int) -> None:
+def test_donation_does_not_change_programs_for_host_environments(agent: str, dtype: str, seeds: int) -> None:
     chosen = replace(preset(agent), compute_dtype=dtype)
     learner = Learner(chosen, ACTIONS, (84, 84, 4), NATURE, Convolve.FUSED)
     core = Core(learner, SHAPE)
     programs = Programs(core, updates_per_cycle=4)
     state = programs.init(jnp.arange(seeds))._replace(replay=filled(seeds))
-    state = programs.learn_all(copies(state))  # the moments of the optimiser now differ from each other
+    state = programs.learn_all(copies(state))  # now the two moments of the optimiser differ
     width, rng = SHAPE.streams // 2, np.random.default_rng(0)
     frames = rng.integers(256, size=(seeds, width, 84, 84, 1), dtype=np.uint8)
     packed = np.stack([rng.random((seeds, width)), np.zeros((seeds, width))], axis=-1).astype(np.float32)
@@ -79,8 +79,7 @@ def test_programs_of_environments_on_the_host(agent: str, dtype: str, seeds: int
 
 
 @pytest.mark.parametrize("agent", ["rainbow", "dqn"])
-def test_programs_of_environments_on_the_device(agent: str) -> None:
-    """The target network is copied within the program."""
+def test_donation_does_not_change_programs_for_device_environments(agent: str) -> None:
     chosen = replace(preset(agent), warm_up_steps=200, replay_capacity=2_000, target_period_steps=80)
     collector = DeviceCollector(chosen, MinAtar("breakout"), NATURE, Schedule(1, 1_000, 0), num_seeds=3, num_envs=4)
     state = collector.init(0)
@@ -93,7 +92,7 @@ def test_programs_of_environments_on_the_device(agent: str) -> None:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_copying_the_target_changes_nothing_else(dtype: str, seeds: int) -> None:
+def test_copying_the_target_network_leaves_other_state_unchanged(dtype: str, seeds: int) -> None:
     core = Core(Learner(replace(preset("rainbow"), compute_dtype=dtype), ACTIONS, (84, 84, 4), NATURE), SHAPE)
     programs = Programs(core, updates_per_cycle=4)
     state = programs.init(jnp.arange(seeds))._replace(replay=filled(seeds))

@@ -1,4 +1,4 @@
-"""Compares draws by priority and updates of priorities in a large replay buffer with float64 on a CPU."""
+"""Tests large replay buffers: priorities against NumPy in float64, and the sampled frames."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def made(name: str, seeds: int) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("name", SHAPES)
-def test_draws_match_the_running_sums(name: str, seeds: int) -> None:
+def test_drawn_indices_match_running_sums_in_float64(name: str, seeds: int) -> None:
     priorities, sums = made(name, seeds)
     draw = jax.jit(jax.vmap(fused_replay.draw))
     for trial in range(20):
@@ -62,7 +62,7 @@ def _bracketed(values: Any, index: Any, share: Any) -> None:
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("name", SHAPES)
 def test_written_priorities_are_exact_and_block_sums_match(name: str, seeds: int) -> None:
-    """Some indices occur twice and some share a block. A priority of 0 marks an overwritten row, and must stay 0."""
+    """Some indices repeat, and some lie in the same block. A priority of 0 marks an overwritten row and must stay 0."""
     priorities, sums = made(name, seeds)
     expected = np.asarray(priorities).copy()
     blocks, width = expected.shape[1:]
@@ -85,8 +85,8 @@ def test_written_priorities_are_exact_and_block_sums_match(name: str, seeds: int
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
-def test_sampled_frames_are_the_stored_ones_in_a_full_replay(seeds: int) -> None:
-    """A million frames are 7·10⁹ bytes, more than 32 bits can count. Each frame spells out its seed, row and stream."""
+def test_a_full_replay_buffer_returns_the_stored_frames(seeds: int) -> None:
+    """The frames take 7·10⁹ bytes, which 32-bit offsets cannot address. Each frame encodes its seed, row and stream."""
     shape = ReplayShape(1_000_000, 80, (84, 84, 1), "uint8", 4, 3, BATCH)
     streams = jnp.arange(shape.streams)
 

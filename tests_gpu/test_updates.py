@@ -1,4 +1,4 @@
-"""Whole updates as training runs them: sampling, both passes, optimiser, new priorities, and copies of the target."""
+"""Tests complete updates: sampling, both passes, optimiser, new priorities, and copies of the target network."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,10 +24,7 @@ UNTRAINED = np.log(51)
 
 
 def run(dtype: str, heads: int, seeds: int, fused: bool, nudge: float = 0.0) -> tuple[Any, Any]:
-    """Returns the state after the updates, and the mean losses [cycles S] of each cycle.
-
-    The updates and copies of the target network are those of a collector in training.
-    """
+    """Makes updates as in training, and returns the state and the mean losses of each cycle [cycles S]."""
     horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, gamma_max=0.99)
     agent = replace(
         preset("multi-rainbow"), horizons=horizons, compute_dtype=dtype, target_period_steps=4 * UPDATES // COPIES
@@ -52,13 +49,12 @@ def distance(a: Any, b: Any) -> float:
 
 @pytest.mark.parametrize(("heads", "seeds"), [(1, 1), (10, 3)])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_updates_with_kernels_agree_with_updates_without_them(
+def test_updates_with_and_without_kernels_agree(
     monkeypatch: pytest.MonkeyPatch, dtype: str, heads: int, seeds: int
 ) -> None:
-    """Training is chaotic: a rounding error in the first update grows.
+    """Rounding errors grow during training, so the test compares two distances between final weights.
 
-    The weights with and without kernels may therefore be twice as far apart as those of two runs without kernels, one
-    of which starts from slightly changed weights.
+    The kernels may change the final weights at most twice as much as a tiny change of the initial weights does.
     """
     with_kernels, losses = run(dtype, heads, seeds, fused=True)
     monkeypatch.setenv(kernels.SWITCH, "off")
@@ -84,4 +80,4 @@ def test_repeated_updates_are_bitwise_identical(dtype: str, heads: int, seeds: i
         for (path, a), b in zip(named, jax.tree.leaves(second), strict=True)
         if not np.array_equal(plain(a), plain(b))
     ]
-    assert not differ, f"these differ: {', '.join(differ)}"
+    assert not differ, f"not identical: {', '.join(differ)}"

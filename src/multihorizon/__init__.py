@@ -2,7 +2,7 @@
 
     >>> import multihorizon as mh
 
-All public names are here. Modules are imported when they are first used, so this import is quick and does not load JAX.
+All public names are here. Modules are imported at their first use, so this import is quick and does not load JAX.
 """
 
 from importlib import import_module

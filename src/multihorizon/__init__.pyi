@@ -1,4 +1,4 @@
-"""Types of the public names, which `__init__.py` imports when they are first used."""
+"""Types of the public names, which `__init__.py` imports at their first use."""
 
 from multihorizon import envs as envs
 from multihorizon import mdp as mdp

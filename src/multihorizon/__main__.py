@@ -19,11 +19,7 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Opens those of stdin, stdout and stderr that are closed, as after `>&-`.
-
-    Otherwise the next file to be opened would get the file descriptor of a closed stream, and messages would be written
-    into that file.
-    """
+    """Opens closed standard streams. Otherwise messages could be written to the next file that is opened."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -41,9 +41,9 @@ def watch(
 
     Args:
         policy: A trained policy.
-        env: The environment, as for `multihorizon.train`; by default the one that the policy was trained in. A
-            function that makes a Gymnasium environment must give it `render_mode="rgb_array"`. If an environment cannot
-            be drawn, the video shows the curves only.
+        env: The environment, as for `multihorizon.train`; by default, the one that the policy was trained in. A
+            function that makes a Gymnasium environment must set `render_mode="rgb_array"`. The video of an environment
+            that cannot be drawn shows only the curves.
         out: An .mp4 or .gif file. An .mp4 needs `pip install imageio-ffmpeg`.
         seed: The seed of the episode.
         max_steps: The largest number of steps to show.
@@ -92,13 +92,13 @@ def report(
     """Writes a report of runs: scores, intervals, figures and a page.
 
     Args:
-        folder: A folder of runs, such as a sweep's; without one, the report covers the paper's table of sixty games.
+        folder: A folder of runs. Without it, the report covers the paper's table of sixty games.
         out: The report's folder; by default `FOLDER/report`, or `reproduced/paper` for the paper's table.
         dopamine: A file or folder of Dopamine's published curves, to draw beside the runs.
-        warn: Receives warnings about damaged or missing lines of metrics; printed to stderr by default.
+        warn: Receives warnings about damaged or missing metrics; by default, they are printed to stderr.
 
     Returns:
-        The page, all files, and the numbers in them.
+        The files and the contents of the report.
     """
     from multihorizon.reports.baselines import read_dopamine
     from multihorizon.reports.data import read_runs
@@ -128,7 +128,7 @@ class SweepResult:
 
     folder: Path
     runs: "list[PlannedRun]"
-    statuses: "dict[str, Status]"  # by a run's folder name
+    statuses: "dict[str, Status]"  # by the folder of the run
 
     @property
     def failed(self) -> "list[PlannedRun]":
@@ -154,17 +154,17 @@ def sweep(
     Args:
         experiment: An `Experiment`, or the name of one that ships with the package.
         out: The sweep's folder; `runs/NAME` by default.
-        seeds: The number of seeds of each run; by default the experiment's.
-        steps: The training steps of each seed; by default the experiment's.
-        only: Returns whether to train a run; by default all runs are trained.
-        train_all: How the runs are trained: by default one after another; on Ray with
-            `multihorizon.experiments.ray_cluster.cluster(...)`.
+        seeds: The number of seeds of each run; by default, as in the experiment.
+        steps: The training steps of each seed; by default, as in the experiment.
+        only: A function that returns whether to train a run; by default, all runs are trained.
+        train_all: Trains the runs; by default, one after another. `multihorizon.experiments.ray_cluster.cluster(...)`
+            trains them on Ray.
         checkpoint_minutes: The minimum number of minutes between two checkpoints of a run.
         tell: Receives each run's status whenever it changes.
-        warn: Receives warnings; they are printed to stderr by default.
+        warn: Receives warnings; by default, they are printed to stderr.
 
     Returns:
-        The runs and how they ended. A failed run does not stop the others.
+        The runs and how they ended. A failed run does not stop the other runs.
     """
     from multihorizon.experiments import catalogue
     from multihorizon.experiments.experiment import Experiment
@@ -215,7 +215,7 @@ def pathworld(*, seed: int = 0, out: str | Path | None = None) -> PathworldRepor
 
     Args:
         seed: The seed of Q-learning and of the simulation.
-        out: A folder for the figures and `tables.json`; without one, nothing is written.
+        out: A folder for the figures and `tables.json`; without it, nothing is written.
 
     Returns:
         The tables, and the files.
@@ -261,9 +261,9 @@ def forage(
     Args:
         steps: Training steps of each seed.
         seed: The first of the three seeds.
-        out: A folder for `foraging.json`; without one, nothing is written.
-        progress: Called with an agent's name and its training steps. It returns a context manager that provides hooks,
-            which receive the progress of training.
+        out: A folder for `foraging.json`; without it, nothing is written.
+        progress: A function of an agent's name and its training steps. It returns a context manager whose hooks receive
+            the progress of training.
 
     Returns:
         The choices and returns of each agent, and the best possible return.
@@ -274,7 +274,7 @@ def forage(
 
     seed = at_least("seed", seed, 0, 2**31 - 4)
     steps = at_least("steps", steps, 1, 10_000_000)
-    if progress is not None and not isinstance(progress, type):  # a class of context managers will do
+    if progress is not None and not isinstance(progress, type):  # a class of context managers is allowed
         as_function("progress", progress, "an agent's name and its training steps")
     folder = None if out is None else writable_folder(as_path("out", out))
     foragers = []

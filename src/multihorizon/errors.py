@@ -25,7 +25,7 @@ class InputError(ValueError):
 
 
 def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") -> str:
-    """Returns `name` if it is allowed. The error suggests the nearest name and lists all, or refers to `listed_by`."""
+    """Returns `name` if it is allowed. The error lists the allowed names, or says that `listed_by` lists them."""
     names = list(allowed)
     if not isinstance(name, str):
         raise InputError(f"{what} must be a name, got {shown(name)}; allowed: {', '.join(names)}")
@@ -45,11 +45,11 @@ def member(name: str, value: object, kind: type[Choice]) -> Choice:
 
 
 def is_on(variable: str) -> bool:
-    """Returns whether an environment variable is `on`, the default. Values other than `on` and `off` are errors."""
+    """Returns whether an environment variable is `on` (the default) rather than `off`."""
     return one_of(f"value of {variable}", os.environ.get(variable, "on").lower(), ["on", "off"]) == "on"
 
 
-LARGEST_WHOLE_NUMBER = 2**53  # up to here a float can represent every whole number
+LARGEST_WHOLE_NUMBER = 2**53  # floats represent every whole number up to this one
 
 
 def positive(name: str, value: float) -> float:
@@ -108,14 +108,14 @@ def between(name: str, value: float, low: float, high: float) -> float:
 
 
 def numbers(name: str, value: Any) -> "Numbers":
-    """Returns `value`, a real number or an array of them, as an array of floats. They may be infinite or NaN."""
+    """Returns a number or an array of numbers as an array of floats, which may be infinite or NaN."""
     import numpy as np
 
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError, OverflowError):  # such as a ragged list
+    except (TypeError, ValueError, OverflowError):  # for example, a ragged list
         array = np.array(None)
-    if array.dtype.kind == "O" and array.size and all(is_number(one) for one in array.flat):  # such as fractions
+    if array.dtype.kind == "O" and array.size and all(is_number(one) for one in array.flat):  # for example, fractions
         return array.astype(float, copy=False)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be a number or an array of numbers, got {shown(value)}")
@@ -123,7 +123,7 @@ def numbers(name: str, value: Any) -> "Numbers":
 
 
 def instance(name: str, value: Any, kind: type[Kind], allowed: str) -> Kind:
-    """Returns `value` if it has the type `kind`, which the error message describes as `allowed`."""
+    """Returns `value` if it has the type `kind`. `allowed` describes this type in the error."""
     if not isinstance(value, kind):
         raise InputError(f"{name} must be {allowed}, got {shown(value)}")
     return value
@@ -139,7 +139,7 @@ def true_or_false(name: str, value: bool) -> bool:
 
 
 def as_function(name: str, value: Any, of: str) -> Callable[..., Any]:
-    """Returns `value` if it is a function; the error message says what it must be a function of."""
+    """Returns `value` if it is a function. `of` describes its arguments in the error."""
     if not callable(value) or isinstance(value, type):
         raise InputError(f"{name} must be a function of {of}, got {shown(value)}")
     return value
@@ -152,11 +152,11 @@ def needs_no_arguments(name: str, function: Callable[..., Any]) -> None:
     except ValueError:  # some built-in functions have no signature
         return
     except TypeError as problem:
-        raise InputError(f"{name} must need no arguments; this one is {problem}") from None
+        raise InputError(f"{name} must be callable without arguments: {problem}") from None
 
 
 def as_path(name: str, value: Any) -> Path:
-    """Returns `value` as a path. It may not contain null characters or text that file systems cannot store."""
+    """Returns `value` as a path that file systems can store."""
     try:
         path = Path(value)
         os.fsencode(path)
@@ -185,7 +185,7 @@ def is_number(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """Formats a value for an error message: a number as a number, anything else as its repr, cut to 80 characters."""
+    """Formats a value for an error message, in at most 80 characters."""
     if not is_number(value):
         text = (
             repr(value) if not isinstance(value, int) or isinstance(value, bool) else "a number too large for a float"
@@ -193,7 +193,7 @@ def shown(value: object) -> str:
         text = " ".join(text.split())
         return text if len(text) <= 80 else f"{text[:77]}..."
     number = float(value)  # type: ignore[arg-type]
-    most = 1e21 if isinstance(value, Integral) else 1e16  # above it, a number is shown with an exponent
+    most = 1e21 if isinstance(value, Integral) else 1e16  # larger numbers are shown with an exponent
     if 1e6 <= abs(number) < most and value == int(value):  # type: ignore[call-overload]
         return f"{int(value):,}"  # type: ignore[call-overload]
     short = f"{number:g}"
@@ -201,20 +201,20 @@ def shown(value: object) -> str:
 
 
 def shown_gamma(gamma: float) -> str:
-    """Formats γ with six digits, or with more if it would be rounded to 1."""
+    """Formats γ with six digits, or with more digits if six would show 1."""
     short = f"{gamma:.6g}"
     return short if gamma == 1 or float(short) < 1 else f"{gamma:.15g}"
 
 
 REPLACEMENT = "�"
-CONTROLS = ("Cc", "Cf", "Cs")  # characters that a terminal may obey, or that reverse the direction of text
+CONTROLS = ("Cc", "Cf", "Cs")  # Unicode categories of control characters, direction marks and surrogates
 
 
 def show_controls(text: str) -> str:
-    """Returns the text with � in place of every control character except line breaks, for a terminal."""
+    """Returns the text with � in place of every control character except line breaks."""
     return "".join(REPLACEMENT if c != "\n" and is_control(c) else c for c in text)
 
 
 def is_control(character: str) -> bool:
-    """Returns whether a terminal may obey a character, or XML does not allow it."""
+    """Returns whether a character can control a terminal or is invalid in XML."""
     return unicodedata.category(character) in CONTROLS or ord(character) & 0xFFFE == 0xFFFE

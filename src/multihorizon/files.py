@@ -1,4 +1,4 @@
-"""Writes files atomically, opens files of untrusted folders, and reads and writes JSON with checksums."""
+"""Writes files atomically, opens untrusted files, and reads and writes JSON with checksums."""
 
 import errno
 import json
@@ -25,7 +25,7 @@ class WriteError(InputError):
 
 
 def write_error(path: Path | str, problem: OSError, what: str = "written") -> WriteError:
-    """Returns the error for a file that could not be written or removed. It says what to do about the cause."""
+    """Returns the error for a file that could not be written or removed, with a remedy."""
     advice = "choose another folder, or make this one writable"
     if problem.errno in FULL:
         advice = "free some space"
@@ -43,7 +43,7 @@ def remove(path: Path) -> None:
 
 
 def replace(source: Path, target: Path) -> None:
-    """Renames a file, and replaces another one of that name."""
+    """Renames a file. An existing file of the new name is replaced."""
     try:
         os.replace(source, target)
     except OSError as problem:
@@ -52,30 +52,21 @@ def replace(source: Path, target: Path) -> None:
 
 @contextmanager
 def atomically(path: Path) -> Iterator[Path]:
-    """Writes a file atomically: if the process is killed or the power is cut while writing, `path` is unchanged.
+    """Yields a temporary path. At the end, the file written there replaces `path`.
 
-    A killed process leaves its unfinished file, which the next write to the same path removes.
-
-    Args:
-        path: The file. Its folder is created if needed.
-
-    Yields:
-        A temporary path to write to. It replaces `path` at the end of the block, unless the block raises an error.
-
-    Raises:
-        InputError: The file cannot be written, for example because the disk is full or a folder has its name.
+    If the process is killed or raises an error before, `path` is unchanged.
     """
     writable_folder(path.parent)
     remove_leftovers(path.parent, path)
     unfinished = path.with_name(f".{path.stem}{UNFINISHED}{os.getpid()}{path.suffix}")
-    remove(unfinished)  # in an untrusted folder it could be a link to a file elsewhere
+    remove(unfinished)  # an attacker may have placed a link under this name
     try:
         yield unfinished
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())  # otherwise a power cut could leave an empty file under the new name
         replace(unfinished, path)
     except OSError as problem:
-        if problem.filename in (None, str(unfinished)):  # a full disk gives an error without a name
+        if problem.filename in (None, str(unfinished)):  # the error of a full disk names no file
             raise write_error(path, problem) from problem
         raise
     finally:
@@ -84,10 +75,7 @@ def atomically(path: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path, path: Path | None = None) -> None:
-    """Removes the unfinished files of killed processes in a folder: all of them, or only those for one path.
-
-    It leaves folders alone, since this library never makes one with such a name.
-    """
+    """Removes the unfinished files of killed processes from a folder, or only the unfinished files of one path."""
     for leftover in folder.glob(f".*{UNFINISHED}*"):
         stem, _, rest = leftover.name[1:].partition(UNFINISHED)
         number, dot, suffix = rest.partition(".")
@@ -114,18 +102,9 @@ def _is_running(process: int) -> bool:
 
 
 def open_inside(path: Path, most_bytes: int | None = None) -> BinaryIO:
-    """Opens a file of a folder that may be untrusted, to read it. All readers of such folders use this function.
-
-    Args:
-        path: The file.
-        most_bytes: The size of the largest file to open.
-
-    Raises:
-        ValueError: It is a link, a folder, a pipe or a device, or too large. The message does not name the file.
-        OSError: It does not exist or cannot be read.
-    """
+    """Opens a file that may be untrusted. Raises ValueError for a link, a special file or a file that is too large."""
     _check_regular(path.lstat())
-    # Another process could replace the file now. A link then fails to open, and a pipe does not block.
+    # If another process replaces the file now, the flags refuse a link and do not wait for a pipe.
     flags = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
     stream = os.fdopen(os.open(path, os.O_RDONLY | flags), "rb")
     try:
@@ -142,18 +121,13 @@ def open_inside(path: Path, most_bytes: int | None = None) -> BinaryIO:
 
 def _check_regular(held: os.stat_result) -> None:
     if stat.S_ISLNK(held.st_mode):
-        raise ValueError("it is a symbolic link, which is not followed; replace it by what it points to")
+        raise ValueError("it is a symbolic link, which is not followed; replace the link by its target")
     if not stat.S_ISREG(held.st_mode):  # reading a pipe or a device might never end
         raise ValueError("it is not a file")
 
 
 def read_text(path: Path) -> str:
-    """Reads a small text file that the user names, which may be a link but not a pipe or a device.
-
-    Raises:
-        InputError: It is not a file, too large or not UTF-8.
-        OSError: It does not exist or cannot be read.
-    """
+    """Reads a small UTF-8 file that the user names. Links are followed."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
             raise ValueError("it is not a file")
@@ -167,16 +141,12 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a file that holds a JSON object, and verifies its checksum if it has one.
-
-    Raises:
-        InputError: The file is missing, too large or damaged, or holds no JSON object.
-    """
+    """Reads a file that holds a JSON object, and verifies the checksum if there is one."""
     return read_json_and_checksum(path)[0]
 
 
 def read_json_and_checksum(path: Path) -> tuple[dict[str, Any], str | None]:
-    """Reads a JSON object as `read_json` does, and also returns its checksum; None if the file has none."""
+    """Returns a JSON object and its checksum, which is None if the file has none."""
     try:
         with open_inside(path, MOST_JSON_BYTES) as file:
             content = json.loads(file.read().decode("utf-8"))
@@ -192,14 +162,13 @@ def read_json_and_checksum(path: Path) -> tuple[dict[str, Any], str | None]:
     checksum = content.pop(CHECKSUM, None)
     if checksum not in (None, json_checksum(content)):
         raise InputError(
-            f'{path} was damaged or edited: checksum mismatch; restore it, or remove its line "{CHECKSUM}" to use it '
-            "as it is"
+            f'{path} was damaged or edited: checksum mismatch; restore it, or remove its line "{CHECKSUM}" to accept it'
         )
     return content, checksum
 
 
 def writable_folder(path: Path) -> Path:
-    """Creates a folder if needed, and raises an error if it cannot be written to. Call it before long work."""
+    """Creates a folder if needed, and raises an error if files cannot be written to it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -212,7 +181,7 @@ def writable_folder(path: Path) -> Path:
 
 
 def writable_file(path: Path) -> Path:
-    """Creates the folder of a file if needed, and raises an error if the file cannot be written there."""
+    """Creates the folder of a file if needed, and raises an error if the file cannot be written to it."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file")
     writable_folder(path.parent)
@@ -230,14 +199,14 @@ def file_checksum(path: Path, most_bytes: int | None = None) -> str:
 
 
 def json_checksum(content: Any) -> str:
-    """Returns the CRC-32 of a value as JSON. It does not depend on the order of keys or on white space."""
+    """Returns the CRC-32 of a value as JSON, independent of the order of keys."""
     return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
 def write_json(path: Path, content: Any, checked: bool = False) -> Path:
-    """Writes a value as JSON, atomically. `checked` adds a checksum to an object, which `read_json` verifies."""
+    """Writes a value as JSON, atomically. `checked` adds a checksum that `read_json` verifies."""
     if checked:
-        content = {CHECKSUM: json_checksum(content)} | content  # first, so that its line can be removed
+        content = {CHECKSUM: json_checksum(content)} | content  # the first line, so that users can remove it
     with atomically(path) as file:
         file.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     return path

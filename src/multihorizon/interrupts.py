@@ -1,7 +1,6 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the first signal asks the program to stop, the second ends it at once.
+"""Handles Ctrl-C, SIGTERM and SIGHUP. The first signal asks the program to stop; the second ends it at once.
 
-Inside `deferred`, the first signal only sets a flag. The code there calls `check` where it can stop: between two steps,
-but not while a file is written, and not in a callback of another library, which would swallow the exception.
+Inside `deferred`, the first signal only sets a flag. The code calls `check` where it can stop, such as between steps.
 """
 
 import os
@@ -17,10 +16,9 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised by the first signal outside `deferred`, wherever the program is.
+    """Raised by the first signal outside `deferred`.
 
-    If a plain KeyboardInterrupt passes through `exec`, which dataclasses use, Python later ignores the program's exit
-    status and kills its own process with SIGINT. It does not do so for a subclass of KeyboardInterrupt.
+    After a plain KeyboardInterrupt, Python could ignore the program's exit status.
     """
 
     def __init__(self, number: int) -> None:
@@ -72,14 +70,13 @@ def deferred() -> Iterator[None]:
 
 
 def leave_at_once(number: int, frame: Any = None) -> None:
-    """Ends the process. This handles signals while the program starts and while it exits."""
+    """Ends the process. This handler is used while the program starts and exits."""
     del frame
     _tell(b"multihorizon: interrupted\n")
     os._exit(128 + number)
 
 
 def _tell(line: bytes) -> None:
-    """Writes to stderr from a signal handler. stderr may be a closed terminal or a full disk."""
     with suppress(OSError):
         os.write(2, line)
 
@@ -96,7 +93,7 @@ def _first(number: int, frame: Any) -> None:
 
 
 def _swallowed(told: "sys.UnraisableHookArgs") -> None:
-    """Sends the signal again if Python ignored its exception, as it does in callbacks of the garbage collector."""
+    """Sends a signal again if Python ignored its exception, as in callbacks of the garbage collector."""
     if _received.number is None or not issubclass(told.exc_type, Interrupted):
         sys.__unraisablehook__(told)
         return
@@ -116,12 +113,8 @@ def _second(number: int, frame: Any) -> None:
 def handled(raise_again: bool = True) -> Iterator[None]:
     """Handles SIGINT, SIGTERM and SIGHUP until the context ends.
 
-    A signal that is ignored, such as SIGHUP under nohup, stays ignored. The context has no effect in three
-    cases: outside the main thread, inside another such context, or where the caller has installed handlers.
-
-    Args:
-        raise_again: Whether to raise a received SIGTERM or SIGHUP again when the context ends, after work has been
-            saved. The command line exits with `exit_status` instead.
+    The context has no effect outside the main thread, inside another such context, or if the caller has installed
+    handlers. With `raise_again`, a received SIGTERM or SIGHUP is raised again when the context ends.
     """
     defaults = (signal.SIG_DFL, signal.default_int_handler, leave_at_once)
     is_main = threading.current_thread() is threading.main_thread()

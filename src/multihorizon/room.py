@@ -1,4 +1,4 @@
-"""The free memory of the device, and whether arrays fit into it."""
+"""Measures the free memory of the device, and checks whether arrays fit into it."""
 
 import math
 import os
@@ -11,10 +11,7 @@ from multihorizon.errors import InputError
 
 
 def available_bytes() -> float:
-    """Returns the free memory of the device, or of the machine or container if the device is the CPU.
-
-    Without /proc/meminfo, it returns the total memory of the machine.
-    """
+    """Returns the free memory of the device, or the total memory of a machine without /proc/meminfo."""
     stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
@@ -34,7 +31,7 @@ def _left_to_container() -> float:
 
 
 def bytes_of(tree: Any) -> int:
-    """Returns the bytes that the arrays of a tree take. The leaves may also be `jax.ShapeDtypeStruct`."""
+    """Returns the size in bytes of the arrays in a tree. Leaves may also be `jax.ShapeDtypeStruct`."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree) if hasattr(leaf, "shape"))
 
 

@@ -1,4 +1,4 @@
-"""Random episodes as plain lists, replay buffers filled with them, and transitions computed by hand."""
+"""Random episodes as lists, replay buffers with these episodes, and transitions computed by hand."""
 
 from functools import partial
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 
 def random_stream(rng: np.random.Generator, rows: int, frame_shape: tuple[int, ...]) -> list[Row]:
-    """Returns episodes of 1 to 9 steps that terminate, or that are truncated and have a final row."""
+    """Returns episodes of 1 to 9 steps. Truncated episodes have a final row."""
     stream: list[Row] = []
     while len(stream) < rows:
         length = int(rng.integers(1, 10))
@@ -44,7 +44,7 @@ def timed(rng: np.random.Generator, stream: list[Row]) -> list[Row]:
 
 
 def filled(shape: ReplayShape, streams: list[list[Row]], steps: int) -> tuple[Replay, list[int]]:
-    """Returns a replay buffer with `steps` steps of every stream, and the number of rows that each stream used."""
+    """Returns a replay buffer with `steps` steps of every stream, and the number of rows of each stream."""
     add = jax.jit(partial(replays.add, shape), donate_argnums=0)
     add_finals = jax.jit(partial(replays.add_finals, shape), donate_argnums=0)
     replay, taken = replays.init(shape), [0] * len(streams)

@@ -13,7 +13,7 @@ from multihorizon.errors import InputError
 HORIZONS = Horizons(np.array([0.5, 0.99, 0.9]), np.array([0.2, 0.5, 0.3]))
 
 
-def test_acting_weights() -> None:
+def test_each_acting_rule_has_its_weights() -> None:
     assert acting_weights(Acting.WEIGHTED, HORIZONS).tolist() == [0.2, 0.5, 0.3]
     assert acting_weights(Acting.LARGEST_GAMMA, HORIZONS).tolist() == [0, 1, 0]
     assert acting_weights(0.9, HORIZONS).tolist() == [0, 0, 1]
@@ -46,15 +46,15 @@ def test_exploration_and_sampled_heads_have_the_expected_frequencies() -> None:
 
 
 def test_invalid_input_is_rejected_with_a_message() -> None:
-    with pytest.raises(ValueError, match=r"no head with γ = 0.8 to act by; the heads have 0.5, 0.99, 0.9"):
+    with pytest.raises(ValueError, match=r"no head with γ = 0.8; the heads have γ = 0.5, 0.99, 0.9"):
         acting_weights(0.8, HORIZONS)
-    with pytest.raises(ValueError, match="only if none is negative"):
+    with pytest.raises(ValueError, match="acting=sampled_head needs weights of at least 0"):
         acting_weights(Acting.SAMPLED_HEAD, Horizons(np.array([0.5]), np.array([-1.0])))
 
 
 @pytest.mark.parametrize("acting", [Acting.WEIGHTED, Acting.SAMPLED_HEAD])
 def test_weights_that_are_zero_or_infinite_in_float32_are_rejected(acting: Acting) -> None:
-    """The priority of `Priority.ACTING` would be 0 / 0, and all actions would tie."""
+    """With such weights, all actions would tie, and the priority of `Priority.ACTING` would be 0 / 0."""
     gammas = np.array([0.5, 0.9])
     for weights, words in (([0, 0], "all weights are 0"), ([1e-60, 0], "got 1e-60"), ([1e60, 0], r"got 1e\+60")):
         with pytest.raises(InputError, match=words):

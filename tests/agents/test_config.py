@@ -1,4 +1,4 @@
-"""Numbers of an agent's configuration fit into the 32 bits in which the device counts."""
+"""Tests the limits on numbers in an agent's configuration, which must fit into 32 bits."""
 
 from typing import Any
 
@@ -26,14 +26,14 @@ LARGEST = {
 
 @pytest.mark.parametrize("name", LARGEST)
 @pytest.mark.parametrize("times", [1, 2**20])
-def test_larger_numbers_are_refused(name: str, times: int) -> None:
+def test_numbers_above_their_limit_are_rejected(name: str, times: int) -> None:
     too_large: dict[str, Any] = {name: LARGEST[name] * times + 1}
     with pytest.raises(InputError, match=rf"^{name} must be at most {LARGEST[name]:,}, got "):
         mh.agent("dqn").with_settings(**too_large)
     assert mh.agent("dqn").with_settings(**{name: LARGEST[name]})
 
 
-def test_the_largest_numbers_can_be_used_on_the_device() -> None:
+def test_the_device_supports_the_largest_numbers() -> None:
     agent = mh.agent("dqn", **LARGEST | {"update_period_steps": 1, "n_steps": 1, "batch": 1})
     learner = Learner(agent, 2, (3,), MlpTorso((4,)))
     step = jnp.asarray(MOST_STEPS)

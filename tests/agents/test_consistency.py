@@ -1,4 +1,4 @@
-"""Naive, precommitted and sophisticated agents: their weights, invalid settings, and the fixed points of updates."""
+"""Tests weights, settings and updates of naive, precommitted and sophisticated agents."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ NAIVE, PRECOMMITTED, SOPHISTICATED = mh.Consistency
 STATES, ACTIONS = 4, 2
 
 
-def test_weights_after_some_time_match_exact_arithmetic() -> None:
+def test_precommitted_weights_match_exact_arithmetic() -> None:
     weights, gammas = np.array([0.25, 0.5, 0.25]), np.array([0.0, 0.5, 0.75])
     for t in (0, 1, 2, 30):
         exact = [Fraction(w) * Fraction(g) ** t / Fraction(3, 4) ** t for w, g in zip(weights, gammas, strict=True)]
@@ -33,18 +33,18 @@ def test_weights_after_some_time_match_exact_arithmetic() -> None:
         np.testing.assert_allclose(weights_after(jnp.asarray(t), weights, gammas), expected, rtol=1e-5)
 
 
-def test_weights_do_not_underflow_and_zero_weights_stay_zero() -> None:
+def test_precommitted_weights_do_not_underflow_and_zeros_remain() -> None:
     weights, gammas = np.array([0.3, 0.7, 0.0]), np.array([0.5, 0.9, 0.99])
     for elapsed in (1_000_000, jnp.asarray(1_000_000)):
         np.testing.assert_allclose(weights_after(elapsed, weights, gammas), [0, 0.7, 0], rtol=1e-6)
-    alone = weights_after(np.array([0, 5]), np.array([1.0]), np.zeros(1))  # γ = 0 only: 0^t / 0^t
+    alone = weights_after(np.array([0, 5]), np.array([1.0]), np.zeros(1))  # the only γ is 0
     np.testing.assert_array_equal(alone, [[1], [1]])
 
 
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(0, 500), st.integers(0, 500))
 def test_elapsed_times_add_up(seed: int, first: int, then: int) -> None:
-    """A law: advancing the weights by s steps and then by t steps is the same as advancing them by s + t."""
+    """Weights after s steps and then t steps equal weights after s + t steps."""
     rng = np.random.default_rng(seed)
     weights, gammas = rng.dirichlet(np.ones(3)), rng.uniform(0.5, 1, size=3)
     twice = weights_after(then, weights_after(first, weights, gammas), gammas)
@@ -54,7 +54,7 @@ def test_elapsed_times_add_up(seed: int, first: int, then: int) -> None:
 TWO = Horizons(np.array([0.5, 0.9]), np.array([0.4, 0.6]))
 
 
-def test_sophisticated_agents_bootstrap_by_the_acting_policy() -> None:
+def test_sophisticated_agents_bootstrap_from_the_acting_policy() -> None:
     agent = mh.agent("hyper-dqn", consistency="sophisticated")
     assert agent.bootstrap is mh.Bootstrap.ACTING
     assert agent.with_settings(consistency=NAIVE).bootstrap is mh.Bootstrap.OWN
@@ -88,17 +88,14 @@ def test_sophisticated_agents_bootstrap_by_the_acting_policy() -> None:
         ),
     ],
 )
-def test_invalid_combinations_are_rejected_with_one_line(make: Callable[[], object], words: str) -> None:
+def test_invalid_combinations_are_rejected_with_a_one_line_message(make: Callable[[], object], words: str) -> None:
     with pytest.raises(mh.InputError, match=words) as refused:
         make()
     assert "\n" not in str(refused.value)
 
 
 def random_world(seed: int, timed: bool = False) -> tuple[HazardousMDP, Horizons]:
-    """Returns a deterministic MDP, in which about a third of the transitions end the episode, and random horizons.
-
-    If `timed` is true, transitions have durations and survivals.
-    """
+    """Returns a deterministic MDP and random horizons. About a third of the transitions end the episode."""
     rng = np.random.default_rng(seed)
     transitions = np.zeros((STATES, ACTIONS, STATES))
     for state in range(STATES):
@@ -118,7 +115,7 @@ def tabular(agent: mh.AgentConfig) -> Learner:
 
 
 def parameters_of(learner: Learner, values: np.ndarray) -> Parameters:
-    """Returns parameters with which the network returns `values` [H S A] for one-hot states."""
+    """Returns parameters of a network that outputs `values` [H S A] for one-hot states."""
     zeros = jax.tree.map(jnp.zeros_like, learner.init(jax.random.key(0)).parameters)
     heads, _, actions = values.shape
     table = jnp.asarray(values.transpose(0, 2, 1).reshape(heads * actions, STATES), jnp.float32)
@@ -126,9 +123,9 @@ def parameters_of(learner: Learner, values: np.ndarray) -> Parameters:
 
 
 def transitions_of(mdp: HazardousMDP, policy: np.ndarray, n_steps: int, cut_off: int) -> Transition:
-    """Returns one n-step transition from each state and first action. Its later actions follow `policy`.
+    """Returns one n-step transition for each state and first action. Later actions follow `policy`.
 
-    Transitions from even states are truncated after `cut_off` steps, and bootstrap from there.
+    Transitions from even states are truncated after `cut_off` steps.
     """
     moves = mdp.moves.toarray().reshape(STATES, ACTIONS, STATES)
     rows = []
@@ -167,7 +164,7 @@ def losses_at(agent: mh.AgentConfig, values: np.ndarray, transitions: Transition
 def test_an_equilibrium_is_a_fixed_point_of_sophisticated_updates(
     seed: int, n_steps: int, double_q: bool, timed: bool
 ) -> None:
-    """The loss is 0 at the exact values, with terminations, truncations, n-step returns, durations and survivals."""
+    """The loss at the exact values is 0, even with truncation, n-step returns, durations and survivals."""
     mdp, horizons = random_world(seed, timed)
     try:
         policy = sophisticated(mdp, horizons).actions[0]
@@ -182,7 +179,7 @@ def test_an_equilibrium_is_a_fixed_point_of_sophisticated_updates(
 
 @settings(max_examples=8)
 @given(st.integers(0, 10_000), st.sampled_from([NAIVE, PRECOMMITTED]), st.booleans())
-def test_own_values_are_the_fixed_point_of_naive_and_precommitted_updates(
+def test_optimal_head_values_are_the_fixed_point_of_naive_and_precommitted_updates(
     seed: int, rule: mh.Consistency, timed: bool
 ) -> None:
     mdp, horizons = random_world(seed, timed)
@@ -192,10 +189,10 @@ def test_own_values_are_the_fixed_point_of_naive_and_precommitted_updates(
     assert losses_at(agent, values, transitions).max() < 1e-8
 
 
-def test_n_step_returns_move_own_values_towards_what_the_agent_does() -> None:
+def test_n_step_returns_move_head_values_away_from_the_optimal_values() -> None:
     """A head would wait for the reward of 2, but the agent takes the reward of 1.
 
-    Own values are therefore a fixed point with one-step returns, but not with n-step returns.
+    With one-step returns, the optimal head values are a fixed point. With n-step returns, they are not.
     """
     transitions = np.zeros((STATES, ACTIONS, STATES))
     transitions[0, :, 1] = transitions[1, 1, 2] = 1

@@ -1,4 +1,4 @@
-"""Compares one update with a plain version, and checks the laws that hold between heads."""
+"""Compares one update with a simple version, and tests relations between heads."""
 
 import math
 from dataclasses import replace
@@ -39,8 +39,8 @@ def batch_of(n_steps: int, seed: int = 0) -> Transition:
     )
 
 
-def test_one_head_is_plain_c51() -> None:
-    """The plain version follows the C51 paper, with n-step returns, for whole batches and without a head axis."""
+def test_an_update_with_one_head_equals_c51() -> None:
+    """The simple version follows the C51 paper with n-step returns, and has no axis for heads."""
     agent = replace(preset("rainbow"), horizons=single(0.97))
     learner = learner_of(agent)
     state = learner.init(jax.random.key(0))
@@ -80,7 +80,7 @@ def test_one_head_is_plain_c51() -> None:
 
 @pytest.mark.parametrize("name", ["multi-dqn", "multi-rainbow"])
 def test_bfloat16_update_compiles_without_compiler_options(name: str) -> None:
-    """Uses jax.jit alone. The losses are close to those in float32."""
+    """The losses are close to the losses in float32."""
     losses = []
     for dtype in ("float32", "bfloat16"):
         learner = learner_of(replace(preset(name), compute_dtype=dtype))
@@ -92,7 +92,7 @@ def test_bfloat16_update_compiles_without_compiler_options(name: str) -> None:
 @pytest.mark.parametrize("bootstrap", list(Bootstrap))
 @pytest.mark.parametrize("double_q", [False, True])
 @pytest.mark.parametrize("name", ["hyper-dqn", "hyper-rainbow"])
-def test_permuting_heads_permutes_results(name: str, bootstrap: Bootstrap, double_q: bool) -> None:
+def test_a_permutation_of_heads_permutes_the_losses(name: str, bootstrap: Bootstrap, double_q: bool) -> None:
     agent = replace(preset(name), bootstrap=bootstrap, double_q=double_q, loss=preset(name).loss)
     order = np.random.default_rng(0).permutation(10)
     shuffled = replace(agent, horizons=Horizons(agent.horizons.gammas[order], agent.horizons.weights[order]))
@@ -117,7 +117,7 @@ def test_permuting_heads_permutes_results(name: str, bootstrap: Bootstrap, doubl
     assert one.act(state.parameters, key, x, epsilon, elapsed) == other.act(swapped, key, x, epsilon, elapsed)
 
 
-def test_double_q_chooses_with_the_online_network() -> None:
+def test_double_q_learning_chooses_next_actions_with_the_online_network() -> None:
     agent = preset("dqn")
     learner, double = learner_of(agent), learner_of(replace(agent, double_q=True))
     state = learner.init(jax.random.key(0))
@@ -152,7 +152,7 @@ def _filled_replay(agent: AgentConfig) -> tuple[ReplayShape, replays.Replay]:
     return shape, replay
 
 
-def test_target_network_is_copied_at_its_period() -> None:
+def test_the_target_network_is_copied_once_per_period() -> None:
     agent = replace(preset("multi-rainbow"), target_period_steps=12, update_period_steps=4)
     learner = learner_of(agent)
     shape, replay = _filled_replay(agent)
@@ -168,7 +168,7 @@ def test_target_network_is_copied_at_its_period() -> None:
     assert copied == [False, False, True, False, False, True, False]
 
 
-def test_priorities_change_only_where_they_are_used() -> None:
+def test_updates_change_the_priorities_of_rainbow_but_not_of_c51() -> None:
     for name, changes in (("c51", False), ("rainbow", True)):
         agent = preset(name)
         learner = learner_of(agent)
@@ -178,7 +178,7 @@ def test_priorities_change_only_where_they_are_used() -> None:
         assert bool(jnp.any(after.priorities != replay.priorities)) == changes
 
 
-def test_bfloat16_computes_like_float32_and_keeps_float32_masters() -> None:
+def test_bfloat16_updates_match_float32_updates_and_keep_float32_weights() -> None:
     agent = preset("multi-rainbow")
     exact, rough = learner_of(agent), learner_of(replace(agent, compute_dtype="bfloat16"))
     state, rough_state = exact.init(jax.random.key(0)), rough.init(jax.random.key(0))
@@ -207,7 +207,7 @@ def test_presets_match_the_paper() -> None:
             "hyper-rainbow",
         ),
         *("c51-nstep", "c51-priority", "multi-c51-nstep", "multi-c51-priority"),
-        "any-rainbow",  # ours
+        "any-rainbow",  # not in the paper
     }
     rainbow = preset("multi-rainbow")
     assert (rainbow.optimiser.learning_rate, rainbow.optimiser.epsilon) == (6.25e-5, 1.5e-4)
@@ -224,10 +224,10 @@ def test_presets_match_the_paper() -> None:
 
 
 @pytest.mark.parametrize(("loss", "outputs"), [(Categorical(), [464]), (Huber(), [])])
-def test_losses_with_the_fused_heads_kernel_match_the_plain_losses(
+def test_losses_with_the_heads_kernel_match_losses_without_it(
     loss: Loss, outputs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Heads are fused only for the loss that the kernel supports."""
+    """The kernel supports only the categorical loss."""
     agent = replace(preset("multi-rainbow"), horizons=paper_grid(hazard.Exponential(0.01), 3), loss=loss)
     looked_at: list[int] = []
 
@@ -251,7 +251,7 @@ def test_losses_with_the_fused_heads_kernel_match_the_plain_losses(
         np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-4 * np.abs(ours).max())
 
 
-def test_an_update_names_the_kernels_that_it_uses() -> None:
+def test_a_learner_lists_the_kernels_of_an_update() -> None:
     def kernels(heads: int, torso: Torso, convolve: Convolve) -> list[str]:
         horizons = single(0.99) if heads == 1 else paper_grid(hazard.Exponential(0.01), heads, gamma_max=0.99)
         return Learner(replace(preset("rainbow"), horizons=horizons), 18, (84, 84, 4), torso, convolve).kernels

@@ -1,4 +1,4 @@
-"""Compares returns, losses and priorities with simple versions that loop over every number."""
+"""Compares returns, losses and priorities with simple loops."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ def project_by_hand(support: np.ndarray, values: np.ndarray, probabilities: np.n
 
 
 @given(seeds, st.integers(1, 6))
-def test_returns(seed: int, n: int) -> None:
+def test_n_step_returns_match_a_loop(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     rewards, gammas = rng.normal(size=n), np.append(rng.uniform(size=3), 0.0)
     expected = [sum(g**j * rewards[j] for j in range(n)) for g in gammas]
@@ -36,14 +36,14 @@ def test_returns(seed: int, n: int) -> None:
     )
 
 
-def test_termination_stops_the_bootstrap_and_truncation_does_not() -> None:
+def test_the_bootstrap_factor_is_0_only_after_termination() -> None:
     gammas = jnp.array([0.5, 0.9])
     np.testing.assert_allclose(bootstrap_factors(gammas, jnp.array(2), jnp.array(False)), [0.25, 0.81], rtol=1e-6)
     np.testing.assert_allclose(bootstrap_factors(gammas, jnp.array(2), jnp.array(True)), [0, 0])
 
 
 @given(seeds, st.floats(-8, 8), st.floats(0, 1))
-def test_projection(seed: int, return_: float, bootstrap: float) -> None:
+def test_projection_matches_a_loop(seed: int, return_: float, bootstrap: float) -> None:
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.ones(21))
     support = np.asarray(C51.support, dtype=float)
@@ -56,7 +56,7 @@ def test_projection(seed: int, return_: float, bootstrap: float) -> None:
 
 
 @given(seeds)
-def test_categorical_losses(seed: int) -> None:
+def test_categorical_losses_match_a_loop(seed: int) -> None:
     rng = np.random.default_rng(seed)
     logits, ahead = rng.normal(size=(3, 4, 21)), rng.normal(size=(3, 4, 21))
     returns, bootstraps, chosen = rng.normal(size=3), rng.uniform(size=3), rng.integers(4, size=3)
@@ -72,7 +72,7 @@ def test_categorical_losses(seed: int) -> None:
 
 
 @given(seeds)
-def test_huber_losses(seed: int) -> None:
+def test_huber_losses_match_a_loop(seed: int) -> None:
     rng = np.random.default_rng(seed)
     q, ahead = 2 * rng.normal(size=(3, 4)), 2 * rng.normal(size=(3, 4))
     returns, bootstraps, chosen = rng.normal(size=3), rng.uniform(size=3), rng.integers(4, size=3)
@@ -96,7 +96,7 @@ def test_targets_have_no_gradient(loss: Categorical | Huber) -> None:
     assert jnp.abs(of_target).max() == 0
 
 
-def test_next_actions() -> None:
+def test_next_actions_follow_the_bootstrap_rule() -> None:
     q = jnp.array([[1.0, 5.0, 0.0], [3.0, 2.0, 0.0]])
     assert next_actions(q, jnp.array([0.1, 0.9]), Bootstrap.OWN).tolist() == [1, 0]
     assert next_actions(q, jnp.array([0.1, 0.9]), Bootstrap.ACTING).tolist() == [0, 0]
@@ -107,12 +107,12 @@ def test_next_actions() -> None:
     ("by", "expected"),
     [(Priority.AVERAGED, 8 / 3), (Priority.LARGEST_GAMMA, 2.0), (Priority.ACTING, 0.25 * 1 + 0.75 * 5)],
 )
-def test_priorities(by: Priority, expected: float) -> None:
+def test_priorities_match_values_computed_by_hand(by: Priority, expected: float) -> None:
     losses, gammas, weights = jnp.array([1.0, 4.0, 25.0]), jnp.array([0.5, 0.99, 0.9]), jnp.array([0.1, 0.0, 0.3])
     assert float(priority(losses, gammas, weights, by)) == pytest.approx(expected)
     assert float(priority(jnp.zeros(3), gammas, weights, by)) == pytest.approx(1e-5)
 
 
-def test_too_few_atoms_are_rejected() -> None:
+def test_a_single_atom_is_rejected() -> None:
     with pytest.raises(ValueError, match="atoms must be a whole number of at least 2"):
         Categorical(atoms=1)

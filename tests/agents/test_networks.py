@@ -57,7 +57,7 @@ def test_uint8_observations_are_scaled_and_heads_are_linear() -> None:
     assert outputs.min() < 0 < outputs.max()
 
 
-def test_heads_are_independent() -> None:
+def test_the_weights_of_a_head_do_not_affect_other_heads() -> None:
     network = make_network(KEY, SMALL, (10, 10, 4), (3, 2))
     x = jax.random.uniform(jax.random.key(4), (10, 10, 4))
     changed = eqx.tree_at(lambda n: n.heads.weight, network, network.heads.weight.at[2:].multiply(5))
@@ -66,7 +66,7 @@ def test_heads_are_independent() -> None:
     assert not np.allclose(before[1:], after[1:])
 
 
-def test_custom_torso() -> None:
+def test_a_custom_torso_can_be_used_and_cast_to_bfloat16() -> None:
     class Mean(eqx.Module):
         def __call__(self, x: jax.Array) -> jax.Array:
             return x.mean(axis=(0, 1))
@@ -75,7 +75,7 @@ def test_custom_torso() -> None:
     assert network(jnp.ones((7, 7, 3))).shape == (2, 4)
     assert isinstance(cast(network, jnp.bfloat16), Network)
     assert cast(network, jnp.bfloat16).heads.weight.dtype == jnp.bfloat16
-    assert cast(network, jnp.bfloat16)(jnp.ones((7, 7, 3))).dtype == jnp.float32  # not rounded
+    assert cast(network, jnp.bfloat16)(jnp.ones((7, 7, 3))).dtype == jnp.float32  # outputs are not rounded
 
 
 def test_bfloat16_weights_give_float32_outputs_and_bfloat16_gradients() -> None:
@@ -90,7 +90,7 @@ def test_bfloat16_weights_give_float32_outputs_and_bfloat16_gradients() -> None:
     np.testing.assert_allclose(gradient.weight[:6].astype(jnp.float32), expected, rtol=2e-2, atol=2e-2)
 
 
-def test_convolution_method_depends_on_the_backend_and_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convolution_method_depends_on_the_backend_and_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert convolve_for(in_loop=False) is Convolve.PLAIN
     assert convolve_for(in_loop=True) is Convolve.PRODUCTS
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
@@ -116,7 +116,7 @@ def test_invalid_input_is_rejected_with_a_message() -> None:
 
 
 def test_dqn_weights_start_within_xavier_bounds() -> None:
-    """Matches TF-Slim's default initialiser, layer by layer. In TF-Slim, each head is a separate layer."""
+    """TF-Slim's default initialiser has the same bounds if each head is a separate layer."""
     network = make_network(jax.random.key(0), NATURE, (84, 84, 4), (10, 18), initial=Initial.XAVIER)
     first, second, third = network.torso.layers
     for weight, fans in (
@@ -138,6 +138,6 @@ def test_dqn_weights_start_within_xavier_bounds() -> None:
     ],
 )
 def test_sizes_that_overflow_are_rejected(torso: ConvTorso | MlpTorso, shape: tuple[int, ...]) -> None:
-    """XLA would end the process."""
+    """With such sizes, XLA would abort the process."""
     with pytest.raises(InputError, match="must be at most"):
         jax.eval_shape(lambda: make_network(KEY, torso, shape, (1, 2)))

@@ -1,4 +1,4 @@
-"""Compares Adam and RMSProp with TensorFlow 1's formulas, written out for a scalar."""
+"""Compares Adam and RMSProp with TensorFlow 1's formulas for a scalar."""
 
 import math
 from typing import Any
@@ -49,22 +49,22 @@ def test_adam_with_epsilon_hat_matches_tensorflow() -> None:
     np.testing.assert_allclose(ours, tensorflow_adam(6.25e-5, 1.5e-4), rtol=2e-4)
 
 
-def test_rmsprop_that_starts_at_one_matches_tensorflow() -> None:
+def test_rmsprop_with_initial_square_1_matches_tensorflow() -> None:
     ours = changes(RmsProp(2.5e-4, 0.95, 1e-5, initial_square=1.0), GRADIENTS)
     np.testing.assert_allclose(ours, tensorflow_rmsprop(2.5e-4, 0.95, 1e-5), rtol=1e-3)
 
 
 @pytest.mark.parametrize(("update", "times"), [(1, 32), (100, 3.2), (1_000, 1.26)])
-def test_placement_of_adams_epsilon_matters_early(update: int, times: float) -> None:
-    """For gradients far below ε, the steps of the usual Adam are 1/√(1 - β₂ᵗ) times TensorFlow's."""
+def test_the_position_of_adams_epsilon_matters_in_early_updates(update: int, times: float) -> None:
+    """For gradients far below ε, the usual Adam step is 1/√(1 - β₂ᵗ) times the TensorFlow step."""
     gradients = np.full(update, 1e-9)
     usual, hat = (changes(Adam(1.0, 1.5e-4, epsilon_hat=hat), gradients)[-1] for hat in (False, True))
     assert usual / hat == pytest.approx(times, rel=0.02)
 
 
 @pytest.mark.parametrize("hat", [False, True])
-def test_summed_losses_of_ten_heads_act_like_a_tenth_of_epsilon(hat: bool) -> None:
-    """Adam's steps do not depend on the scale of the loss, except through ε. Multi-Rainbow averages its losses."""
+def test_summing_ten_losses_equals_averaging_with_a_tenth_of_epsilon(hat: bool) -> None:
+    """Only ε makes Adam's steps depend on the scale of the loss. Multi-Rainbow averages its losses."""
     summed = changes(Adam(6.25e-5, 1.5e-4, epsilon_hat=hat), 10 * GRADIENTS)
     averaged = changes(Adam(6.25e-5, 1.5e-5, epsilon_hat=hat), GRADIENTS)
     np.testing.assert_allclose(summed, averaged, rtol=1e-4)

@@ -1,4 +1,4 @@
-"""Compares replay with a plain list: stacks, returns, validity, priorities and the frequencies of draws."""
+"""Compares the replay buffer with lists of steps."""
 
 from functools import partial
 from typing import Any
@@ -23,10 +23,9 @@ def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int =
 
 
 def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]) -> set[tuple[int, int]]:
-    """Returns (time, stream) of rows with a complete return and a complete stack.
+    """Returns (time, stream) of the rows that can be sampled.
 
-    Writing a row makes the next `stack - 1` rows invalid. The buffer is circular, so a write near its end makes rows at
-    its start invalid, even while the buffer fills for the first time.
+    Writing a row of the circular buffer invalidates the next `stack - 1` rows, because their stacks are incomplete.
     """
     valid = set()
     for n, (stream, rows) in enumerate(zip(streams, taken, strict=True)):
@@ -37,8 +36,8 @@ def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]
 
 @settings(max_examples=5)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(30, 90))
-@example(0, 1, 3, 1, 39)  # the last write is just before the buffer is full
-def test_samples_match_a_plain_list(seed: int, n_streams: int, stack: int, n_steps: int, rows: int) -> None:
+@example(0, 1, 3, 1, 39)  # the buffer is almost full
+def test_samples_match_a_list_of_steps(seed: int, n_streams: int, stack: int, n_steps: int, rows: int) -> None:
     rng = np.random.default_rng(seed)
     streams = [random_stream(rng, 2 * rows + 1, FRAME) for _ in range(n_streams)]
     shape = shape_of(capacity=45 * n_streams, streams=n_streams, stack=stack, n_steps=n_steps, batch=35)
@@ -55,12 +54,12 @@ def test_samples_match_a_plain_list(seed: int, n_streams: int, stack: int, n_ste
         n = int(index) % n_streams
         expected = transition_by_hand(streams[n], by_row[int(index) // n_streams, n], n_steps, stack)
         if expected["terminated"]:
-            del expected["next_observation"]  # no target bootstraps from it
+            del expected["next_observation"]  # targets do not use it
         for name, value in expected.items():
             np.testing.assert_allclose(np.asarray(getattr(batch.transitions, name)[b]), value, rtol=1e-6, err_msg=name)
 
 
-def test_draws_follow_priorities() -> None:
+def test_draw_frequencies_are_proportional_to_priorities() -> None:
     rng = np.random.default_rng(0)
     shape = shape_of(capacity=400, streams=2, stack=1, n_steps=1, batch=50)
     replay, _ = filled(shape, [random_stream(rng, 301, FRAME) for _ in range(2)], 150)
@@ -74,13 +73,13 @@ def test_draws_follow_priorities() -> None:
     counts = np.bincount(np.asarray(draws.indices).reshape(-1), minlength=len(expected))
     assert np.all(counts[expected == 0] == 0)
     held_counts, held_shares = counts[expected > 0], expected[expected > 0] / expected.sum()
-    # Stratified draws vary less than independent ones, so a chi-square test can only be too lenient.
+    # Stratified draws vary less than independent draws, so the chi-square test is lenient.
     assert stats.chisquare(held_counts, held_shares * counts.sum()).pvalue > 1e-3
-    # There is one draw from each equal part of the total priority, so the blocks are drawn in order.
+    # Each of B equal parts of the total priority has one draw, so the blocks are in order.
     assert np.all(np.diff(np.asarray(draws.indices) // replay.priorities.shape[1], axis=1) >= 0)
 
 
-def test_sums_never_drift() -> None:
+def test_block_sums_stay_exact_after_many_updates() -> None:
     rng = np.random.default_rng(3)
     shape = shape_of(capacity=300, streams=1, stack=2, n_steps=3, batch=32)
     replay, _ = filled(shape, [random_stream(rng, 1_001, FRAME)], 500)
@@ -95,7 +94,7 @@ def test_sums_never_drift() -> None:
     np.testing.assert_array_equal(replay.block_sums, np.asarray(replay.priorities.sum(axis=1)))
 
 
-def test_new_transitions_get_the_largest_priority_and_invalid_rows_keep_zero() -> None:
+def test_new_transitions_get_the_largest_priority_and_invalid_rows_keep_priority_0() -> None:
     rng = np.random.default_rng(4)
     stream = random_stream(rng, 200, FRAME)
     shape = shape_of(capacity=120, streams=1, stack=1, n_steps=1, batch=32)
@@ -117,17 +116,17 @@ def test_new_transitions_get_the_largest_priority_and_invalid_rows_keep_zero() -
     assert replay.priorities.reshape(-1)[empty] == 0
 
 
-def test_importance_weights() -> None:
+def test_importance_weights_match_values_computed_by_hand() -> None:
     np.testing.assert_allclose(replays.importance_weights(jnp.array([1.0, 4.0, 16.0])), [1, 0.5, 0.25], rtol=1e-6)
 
 
-def test_a_million_atari_frames_need_little_more_than_their_own_bytes() -> None:
+def test_replay_needs_at_most_3_percent_more_memory_than_its_frames() -> None:
     shape = ReplayShape(1_000_000, 128, (84, 84, 1), "uint8", 4, 3, 32)
     frames = 1_000_000 * 84 * 84
     assert frames * 0.999 < shape.bytes <= frames * 1.03
 
 
 @pytest.mark.parametrize(("capacity", "streams"), [(10, 1), (60, 20)])
-def test_replay_that_is_too_small_is_rejected(capacity: int, streams: int) -> None:
+def test_a_replay_buffer_that_is_too_small_is_rejected(capacity: int, streams: int) -> None:
     with pytest.raises(ValueError, match="too small for batches of 64"):
         shape_of(capacity, streams, stack=4, n_steps=3)

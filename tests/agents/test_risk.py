@@ -1,4 +1,4 @@
-"""Acting by a CVaR or a quantile of the weighted return."""
+"""Tests acting by a CVaR or a quantile of the weighted return."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +24,7 @@ def scores(risk: Risk, probabilities: np.ndarray, weights: np.ndarray) -> np.nda
 
 
 def coupled(probabilities: np.ndarray, weights: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """Returns the weighted return of one action [U]. Each head takes its quantiles at `draws`, [U] or [H U]."""
+    """Returns samples [U] of an action's weighted return. `draws` are the levels of the heads' quantiles."""
     each = np.broadcast_to(draws, (len(weights), draws.shape[-1]))
     cumulated = np.cumsum(probabilities, axis=-1)
     found = [SUPPORT[np.minimum(np.searchsorted(c, u), len(SUPPORT) - 1)] for c, u in zip(cumulated, each, strict=True)]
@@ -39,7 +39,8 @@ def test_scores_match_values_computed_by_hand() -> None:
     np.testing.assert_allclose(mh.CVaR(1.0).scores(p, support, weights), [5.0, 1.0, 1.8], rtol=1e-6)
     np.testing.assert_allclose(mh.Quantile(0.5).quantiles(p, support, weights), [0.0, 1.0, 1.0])
     np.testing.assert_allclose(mh.Quantile(0.95).quantiles(p, support, weights), [10.0, 1.0, 10.0])
-    np.testing.assert_allclose(mh.Quantile(0.5).scores(p, support, weights), [-np.inf, 1.0, 1.8])  # mean breaks ties
+    # Among actions with equal quantiles, the mean decides.
+    np.testing.assert_allclose(mh.Quantile(0.5).scores(p, support, weights), [-np.inf, 1.0, 1.8])
 
 
 @settings(deadline=None, max_examples=40)
@@ -59,7 +60,7 @@ def test_scores_match_simulated_comonotone_returns(seed: int, level: float) -> N
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from([0.1, 0.25, 0.5, 0.9]))
-def test_no_coupling_is_riskier_than_the_comonotone_one(seed: int, level: float) -> None:
+def test_the_cvar_score_is_a_lower_bound_if_returns_are_not_comonotone(seed: int, level: float) -> None:
     probabilities, weights = random_heads(seed)
     draws = (np.arange(4_000) + 0.5) / 4_000
     rng = np.random.default_rng(seed)
@@ -71,7 +72,7 @@ def test_no_coupling_is_riskier_than_the_comonotone_one(seed: int, level: float)
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.floats(0.05, 0.9))
-def test_a_larger_level_never_lowers_the_score_and_a_level_of_one_is_the_mean(seed: int, level: float) -> None:
+def test_scores_do_not_fall_with_the_level_and_a_cvar_of_level_1_is_the_mean(seed: int, level: float) -> None:
     probabilities, weights = random_heads(seed)
     for kind in (mh.CVaR, mh.Quantile):
         low, high = (scores(kind(one), probabilities, weights) for one in (level, level + 0.09))
@@ -80,7 +81,7 @@ def test_a_larger_level_never_lowers_the_score_and_a_level_of_one_is_the_mean(se
     np.testing.assert_allclose(scores(mh.CVaR(1.0), probabilities, weights), mean, atol=1e-5)
 
 
-def test_risk_round_trips_and_invalid_levels_are_rejected() -> None:
+def test_stored_risk_measures_are_restored_and_invalid_levels_are_rejected() -> None:
     for risk in (mh.CVaR(0.25), mh.Quantile(0.5), None):
         assert restored_risk(plain(risk)) == risk
     for level in (0.0, -1.0, 1.5, float("nan"), 0.99e-4):
@@ -91,8 +92,8 @@ def test_risk_round_trips_and_invalid_levels_are_rejected() -> None:
             mh.Quantile(level)
 
 
-def test_the_smallest_levels_act_by_the_worst_outcomes_and_not_by_the_mean() -> None:
-    """The first action has the larger mean; with probability 2e-4 it has the worst outcome."""
+def test_the_smallest_level_avoids_a_rare_bad_outcome() -> None:
+    """The first action has the larger mean, but the worst outcome with probability 2e-4."""
     support, weights = jnp.linspace(-10, 10, 51), jnp.array([0.4, 0.6])
     risky = np.full(51, 1e-30)
     risky[[0, -1]] = 2e-4, 1 - 2e-4

@@ -1,4 +1,4 @@
-"""Compares durations and survivals in replay and targets with plain loops over a list of steps."""
+"""Compares targets with durations and survivals to simple loops over a list of steps."""
 
 from dataclasses import replace
 from functools import partial
@@ -51,8 +51,8 @@ def target_by_hand(stream: list[Row], t: int, n_steps: int, gamma: float, timing
     st.integers(30, 90),
     st.sampled_from([BOTH, TimingFields(duration=True), TimingFields(survival=True), TimingFields()]),
 )
-def test_targets_match_plain_loops(seed: int, streams: int, n_steps: int, rows: int, timing: TimingFields) -> None:
-    """Includes replay buffers that have wrapped, and windows in which an episode terminates or is truncated."""
+def test_targets_match_a_loop(seed: int, streams: int, n_steps: int, rows: int, timing: TimingFields) -> None:
+    """Some replay buffers are full, and some episodes end within the n steps."""
     rng = np.random.default_rng(seed)
     steps = [timed(rng, random_stream(rng, 2 * rows + 1, FRAME)) for _ in range(streams)]
     shape = shape_of(streams, n_steps, timing)
@@ -67,13 +67,13 @@ def test_targets_match_plain_loops(seed: int, streams: int, n_steps: int, rows: 
     )(batch.transitions)
     for b, index in enumerate(np.asarray(batch.indices)):
         row, n = int(index) // streams, int(index) % streams
-        t = row + shape.rows * ((taken[n] - 1 - row) // shape.rows)  # the latest step that was written there
+        t = row + shape.rows * ((taken[n] - 1 - row) // shape.rows)  # the latest step at this index
         for h, gamma in enumerate(GAMMAS):
             wanted = target_by_hand(steps[n], t, n_steps, gamma, timing)
             np.testing.assert_allclose([found[0][b, h], found[1][b, h]], wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_loss_matches_the_target_by_hand() -> None:
+def test_the_huber_loss_matches_a_target_computed_by_hand() -> None:
     """The target of each head's Huber loss is r₀ + γ^{dt₀} s₀ r₁ + γ^{dt₀ + dt₁} s₀ s₁ max Q."""
     rng = np.random.default_rng(3)
     horizons = Horizons(np.array([0.5, 0.9, 0.99]), np.ones(3))
@@ -98,7 +98,7 @@ def test_loss_matches_the_target_by_hand() -> None:
     assert np.all(np.abs(np.asarray(losses - compared[0])) > 1e-4)
 
 
-def test_replay_stores_only_the_timing_that_the_environment_has() -> None:
+def test_replay_stores_only_the_timing_fields_of_the_environment() -> None:
     def names(timing: TimingFields) -> set[str]:
         leaves = jax.tree_util.tree_leaves_with_path(jax.eval_shape(lambda: replays.init(shape_of(2, 3, timing))))
         return {jax.tree_util.keystr(path) for path, _ in leaves}
@@ -111,8 +111,8 @@ def test_replay_stores_only_the_timing_that_the_environment_has() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 3, 100])
-def test_extremes_cover_only_written_rows(steps: int) -> None:
-    """Rows that have not been written are ignored. They contain 0 after a checkpoint has been read."""
+def test_extremes_ignore_unwritten_rows(steps: int) -> None:
+    """In a restored replay buffer, unwritten rows contain 0."""
     rng = np.random.default_rng(5)
     shape = shape_of(2, 1, BOTH)
     streams = [timed(rng, random_stream(rng, 210, FRAME)) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""The commands `evaluate` and `watch` accept another discount or a risk rule."""
+"""Tests the options of `evaluate` and `watch` that change how an agent acts."""
 
 import argparse
 import json
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--discount exponential:0.9 --fit least-squares", mh.discount.exponential(0.9)),
     ],
 )
-def test_fitted_discount_is_printed_before_playing(
+def test_evaluate_prints_the_fitted_discount_before_the_returns(
     folder: Path, options: str, discount: mh.Discount, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = f"evaluate {folder} --episodes 5 --seed 3 --t-max 40 {options}"
@@ -53,7 +53,7 @@ def test_fitted_discount_is_printed_before_playing(
     np.testing.assert_array_equal(found["seeds"][0]["returns"], returns)
 
 
-def test_plans_can_be_kept_and_saved_policies_state_their_discount(
+def test_evaluate_makes_a_saved_policy_precommitted_and_states_its_discount(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = mh.load_run(folder).policy().with_discount(mh.discount.hyperbolic(0.2), t_max=40).save(tmp_path / "policy")
@@ -69,7 +69,9 @@ def test_plans_can_be_kept_and_saved_policies_state_their_discount(
     np.testing.assert_array_equal(found["seeds"][0]["returns"], mh.evaluate(kept, episodes=5, seed=3).values)
 
 
-def test_watch_and_risk(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_watch_accepts_a_discount_and_a_risk_measure(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     line = f"watch {folder} --out {tmp_path}/a.gif --steps 5 --discount hyperbolic:0.1 --risk cvar:0.25"
     assert main(line.split()) == 0
     shown = capsys.readouterr().out
@@ -83,12 +85,12 @@ def test_watch_and_risk(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "discount" not in json.loads(capsys.readouterr().out)
 
 
-def test_a_refused_deadline_names_the_options_that_accept_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_message_lists_options_that_accept_the_deadline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = f"evaluate {folder} --episodes 2 --t-max 40 --discount deadline:12"
     assert main(line.split()) == 2
     said = capsys.readouterr().err
-    other = re.search(r"(--fit signed-least-squares --tolerance \S+) is accepted, .* error of (\S+) at", said)
-    same = re.search(r"; (--tolerance \S+) accepts this fit", said)
+    other = re.search(r"(--fit signed-least-squares --tolerance \S+); the largest error is then (\S+) at", said)
+    same = re.search(r"Set (--tolerance \S+) to accept this error", said)
     assert other
     assert same
     for options in (other[1], same[1]):
@@ -101,19 +103,21 @@ def test_a_refused_deadline_names_the_options_that_accept_it(folder: Path, capsy
     [
         ("--discount none", "8 heads with γ ≤ 0.998 cannot express no discount"),
         ("--discount deadline:12 --t-max 40", "--fit signed-least-squares --tolerance 0."),
-        ("--discount deadline:12 --t-max 40", "; --tolerance 0.4"),
+        ("--discount deadline:12 --t-max 40", "Set --tolerance 0.4"),
         ("--discount hyperbolic:0.1 --t-max 0", "--t-max must be"),
         ("--discount hyperbolic:0.1 --fit best", "fit 'best'"),
         ("--discount hyperbolic:0.1 --tolerance 0", "--tolerance must be"),
         ("--discount hyperbolic:0.1 --prior gamma:0.1,2", "either --discount or --prior"),
         ("--discount hyperbola:0.1", "did you mean 'hyperbolic'"),
         ("--t-max 40", "--t-max needs --discount or --prior"),
-        ("--risk cvar", "--risk takes a rule and its level, as in cvar:0.25, got 'cvar'"),
+        ("--risk cvar", "--risk must be a rule with a level, such as cvar:0.25, got 'cvar'"),
         ("--risk cvar:2", "the level of a CVaR must lie in [0.0001, 1]"),
         ("--risk variance:2", "risk 'variance'"),
     ],
 )
-def test_errors_are_one_line(folder: Path, options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_for_runs_are_one_line(
+    folder: Path, options: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(f"evaluate {folder} --episodes 2 {options}".split()) == 2
     said = capsys.readouterr().err
     assert words in said
@@ -125,7 +129,9 @@ def saved(folder: Path) -> Path:
     return mh.load_run(folder).policy().save(folder.parent / "policy")
 
 
-def test_saved_policy_is_evaluated_as_its_run_is(folder: Path, saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_saved_policy_has_the_same_returns_as_its_run(
+    folder: Path, saved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = "--episodes 5 --hazard exponential:0.1 --prior exponential:0.2 --t-max 4e1 --risk cvar:0.5"
     found = []
     for place in (folder, saved):
@@ -143,7 +149,7 @@ def test_saved_policy_is_evaluated_as_its_run_is(folder: Path, saved: Path, caps
     assert ["episodes", "mean", "return", "95%", "interval", "std", "mean", "length"] in lines
 
 
-def test_saved_policy_is_watched(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_watch_accepts_a_saved_policy(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(f"watch {saved} --steps 1 --discount hyperbolic:0.1 --out {saved}/episode.gif".split()) == 0
     assert f"Written to {saved}/episode.gif: 1 step, return" in capsys.readouterr().out
 
@@ -167,8 +173,9 @@ def test_errors_for_saved_policies_are_one_line(
     assert "Traceback" not in said
 
 
-def test_own_environment_is_given_with_env(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The folders of runs and policies do not store the user's own environment; --env names it."""
+def test_option_env_replaces_an_environment_that_is_not_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = {"warm_up_steps": 100, "replay_capacity": 500, "batch": 8}
     run = mh.train(
         mh.agent("dqn", **settings),
@@ -181,13 +188,13 @@ def test_own_environment_is_given_with_env(tmp_path: Path, capsys: pytest.Captur
     run.policy().save(tmp_path / "policy")
     for name in ("run", "policy"):
         assert main(["evaluate", f"{tmp_path}/{name}", "--episodes", "2"]) == 2
-        assert "the environment CartPoleEnv is your own" in capsys.readouterr().err
+        assert "the environment CartPoleEnv is user-defined" in capsys.readouterr().err
         assert main(["evaluate", f"{tmp_path}/{name}", "--episodes", "2", "--env", "CartPole-v1"]) == 0
         assert "dqn in CartPole-v1" in capsys.readouterr().out
 
 
-def test_a_new_discount_lets_an_agent_with_another_acting_rule_keep_its_plan(folder: Path) -> None:
-    """`with_discount` makes the agent act by the weighted sum, which a precommitted agent needs."""
+def test_an_agent_can_become_precommitted_together_with_a_new_discount(folder: Path) -> None:
+    """A precommitted agent must act by the weighted sum, as agents do after `with_discount`."""
     trained = mh.load_run(folder).policy()
     largest = replace(trained, agent=trained.agent.with_settings(acting="largest_gamma"))
     parser = argparse.ArgumentParser()

@@ -1,5 +1,3 @@
-"""Tests how the command line reads arguments, and what it does if its output cannot be written."""
-
 import os
 import subprocess
 import sys
@@ -26,7 +24,7 @@ from multihorizon.cli import main
         (["discount", "--prior", "x" * 5000], "unknown prior"),
     ],
 )
-def test_arguments_are_refused_in_one_short_line(
+def test_invalid_arguments_give_one_short_line(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -52,14 +50,16 @@ def test_values_too_large_for_a_float_are_refused(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("raised", ["BrokenPipeError()", "OSError()", "GeneratorExit()"])
-def test_errors_of_user_code_are_shown(raised: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_error_message_contains_the_exception_of_user_code(
+    raised: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     (tmp_path / "mine.py").write_text(f"def f(t): raise {raised}")
     assert main(["preferences", "--discount", f"function:{tmp_path}/mine.py:f"]) == 2
     assert f"failed with {raised.removesuffix('()')}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("stderr", ["closed pipe", "full disk"])
-def test_results_do_not_depend_on_stderr(stderr: str, tmp_path: Path) -> None:
+def test_results_are_written_even_if_stderr_fails(stderr: str, tmp_path: Path) -> None:
     reading, pipe = os.pipe()
     os.close(reading)
     full = os.open("/dev/full", os.O_WRONLY) if os.path.exists("/dev/full") else pipe
@@ -73,17 +73,17 @@ def test_results_do_not_depend_on_stderr(stderr: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["discount --prior samples:pipe", "train dqn --env foraging --horizons pipe"])
-def test_pipes_are_refused(
+def test_a_pipe_is_refused_as_an_input_file(
     words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Opening a pipe without a writer would block, and a signal would not end that."""
+    """Opening a pipe without a writer would block forever."""
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
     assert main(words.split()) == 2
     assert "pipe cannot be read: it is not a file" in capsys.readouterr().err
 
 
-def test_link_to_itself_is_an_input_error(
+def test_a_link_to_itself_is_an_input_error(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

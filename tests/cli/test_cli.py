@@ -1,5 +1,3 @@
-"""Tests the command line, with output as text and as JSON."""
-
 import json
 import os
 import subprocess
@@ -43,7 +41,7 @@ def test_help_takes_under_half_a_second() -> None:
         assert min(once(*command, "--help") for _ in range(3)) < 0.5
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_does_not_import_heavy_modules() -> None:
     script = (
         "import sys, multihorizon.cli as c\n"
         "try: c.main(['--help'])\n"
@@ -54,7 +52,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.strip().endswith("set()")
 
 
-def test_no_arguments_show_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_without_arguments_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "COMMAND" in capsys.readouterr().out
 
@@ -103,13 +101,15 @@ def test_discount_shows_that_the_published_grid_is_not_hyperbolic(capsys: pytest
         (["--discount", "none", "--grid", "gauss"], 1e-12),
     ],
 )
-def test_discount_for_any_prior_and_grid(capsys: pytest.CaptureFixture[str], arguments: list[str], most: float) -> None:
+def test_grid_error_is_small_for_many_discounts(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], most: float
+) -> None:
     result = run_json(capsys, "discount", *arguments)
     assert result["max_error"] <= most
     assert {"gammas", "weights", "max_error", "max_error_at"} <= set(result)
 
 
-def test_custom_discounts_and_priors(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_custom_discounts_and_priors_are_read_from_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(LINES)
     (tmp_path / "seen.txt").write_text("0.01, 0.02\n0.5\n")
     own = run_json(
@@ -124,7 +124,7 @@ def test_custom_discounts_and_priors(capsys: pytest.CaptureFixture[str], tmp_pat
     assert seen["max_error"] < 1e-6
 
 
-def test_discount_writes_its_figure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_discount_writes_a_figure_and_a_json_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["discount", "--out", str(tmp_path / "deep" / "er")]) == 0
     assert "discount.png" in capsys.readouterr().out
     assert (tmp_path / "deep/er/discount.png").stat().st_size > 10_000
@@ -132,7 +132,7 @@ def test_discount_writes_its_figure(capsys: pytest.CaptureFixture[str], tmp_path
 
 
 @pytest.mark.parametrize("more", ["", "--json"])
-def test_discount_writes_its_files_even_if_nothing_reads_its_output(tmp_path: Path, more: str) -> None:
+def test_discount_writes_its_files_even_if_its_output_is_not_read(tmp_path: Path, more: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)  # without a reader, printing the first line fails
     command = [sys.executable, "-m", "multihorizon", "discount", "--out", str(tmp_path / "out"), *more.split()]
@@ -142,10 +142,10 @@ def test_discount_writes_its_files_even_if_nothing_reads_its_output(tmp_path: Pa
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["discount.json", "discount.png"]
 
 
-def test_discount_reports_that_the_cap_binds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_discount_reports_that_the_cap_limits_the_fit(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["discount", "--grid", "minimax"]
     note = run_json(capsys, *line)["note"]
-    assert note.startswith("9 of 10 heads have weight 0: the cap γ ≤ 0.99 binds, not the number of heads.")
+    assert note.startswith("9 of 10 heads have weight 0: the cap γ ≤ 0.99 limits the fit, not the number of heads.")
     assert note.endswith("The largest error with --grid minimax --heads 3 --gamma-cap 0.999 is 0.00084.")
     assert main(line) == 0
     assert note in capsys.readouterr().out
@@ -156,9 +156,9 @@ def test_discount_reports_that_the_cap_binds(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("line", "note"),
     [
-        ("--grid minimax --heads 1", "The cap γ ≤ 0.99 binds. "),
-        ("--grid minimax --discount none --heads 2", "1 of 2 heads have weight 0: the cap γ ≤ 0.99 binds"),
-        ("--grid gauss --gamma-cap 0.99 --heads 5", "5 heads were merged into 3: the cap γ ≤ 0.99 binds. "),
+        ("--grid minimax --heads 1", "The cap γ ≤ 0.99 limits the fit. "),
+        ("--grid minimax --discount none --heads 2", "1 of 2 heads have weight 0: the cap γ ≤ 0.99 limits the fit"),
+        ("--grid gauss --gamma-cap 0.99 --heads 5", "5 heads were merged into 3: the cap γ ≤ 0.99 limits the fit. "),
         ("--grid minimax --discount exponential:0.9 --heads 3", "2 of 3 heads have weight 0: they would not reduce"),
         ("--grid minimax --discount exponential:0.99 --heads 2", "1 of 2 heads have weight 0: they would not reduce"),
         ("--grid minimax --heads 3 --gamma-cap 0.999", None),
@@ -166,7 +166,9 @@ def test_discount_reports_that_the_cap_binds(capsys: pytest.CaptureFixture[str])
         ("", None),
     ],
 )
-def test_discount_notes_what_limits_the_fit(capsys: pytest.CaptureFixture[str], line: str, note: str | None) -> None:
+def test_discount_prints_a_note_about_the_limit_of_the_fit(
+    capsys: pytest.CaptureFixture[str], line: str, note: str | None
+) -> None:
     said = run_json(capsys, "discount", *line.split())["note"]
     assert said == note if note is None else said.startswith(note)
 
@@ -184,7 +186,7 @@ def test_discount_notes_what_limits_the_fit(capsys: pytest.CaptureFixture[str], 
         ("preferences --discount hyperbolic:0.8", ""),
     ],
 )
-def test_default_values_are_reported(capsys: pytest.CaptureFixture[str], line: str, note: str) -> None:
+def test_a_note_states_the_default_values(capsys: pytest.CaptureFixture[str], line: str, note: str) -> None:
     assert main([*line.split(), "--json"]) == 0
     assert capsys.readouterr().err == (f"multihorizon: {note}\n" if note else "")
 
@@ -202,21 +204,21 @@ def test_extreme_values_are_handled(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_json(capsys, "preferences", "--k", "1.7e308")["reverses_at"] == pytest.approx(10)
 
 
-def test_json_is_strict_and_small_ranges_work(capsys: pytest.CaptureFixture[str]) -> None:
+def test_discount_prints_valid_json_for_extreme_options(capsys: pytest.CaptureFixture[str]) -> None:
     endless = run_json(capsys, "discount", "--discount", "none", "--grid", "gauss")
     assert endless["effective_horizons"] == [None]
     assert run_json(capsys, "discount", "--t-max", "1", "--grid", "minimax")["max_error"] < 1e-4
     assert run_json(capsys, "discount", "--grid", "minimax", "--gamma-cap", "1e-18")["gammas"] == [0.0] * 10
 
 
-def test_tiny_values_are_still_compared(capsys: pytest.CaptureFixture[str]) -> None:
+def test_preferences_between_tiny_values_are_correct(capsys: pytest.CaptureFixture[str]) -> None:
     hasty = run_json(capsys, "preferences", "--discount", "exponential:0.1")
     assert [hasty["offers"][wait]["taken"] for wait in ("0", "365")] == ["sooner", "sooner"]
     main(["preferences", "--discount", "quasi-hyperbolic:0.7,0.99"])
     assert "reverses as soon as neither reward is immediate" in capsys.readouterr().out
 
 
-def test_limited_encodings_and_closed_pipes() -> None:
+def test_a_limited_encoding_or_a_closed_pipe_is_no_error() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
     command = [sys.executable, "-m", "multihorizon", "discount"]
     done = subprocess.run(command, capture_output=True, env=environment, check=False)
@@ -225,7 +227,7 @@ def test_limited_encodings_and_closed_pipes() -> None:
     assert shown.stderr == ""
 
 
-def test_preferences(capsys: pytest.CaptureFixture[str]) -> None:
+def test_preferences_reverse_only_under_a_hyperbolic_discount(capsys: pytest.CaptureFixture[str]) -> None:
     result = run_json(capsys, "preferences")
     assert [result["offers"][wait]["taken"] for wait in ("0", "365")] == ["sooner", "later"]
     assert result["reverses_at"] == pytest.approx(5)
@@ -272,12 +274,12 @@ def test_pathworld_prints_tables_and_writes_figures(
         ("discount --discount hyprbolic", "unknown discount 'hyprbolic' (did you mean 'hyperbolic'?)"),
         ("discount --discount quasi-hyperbolic:0.7,x", "the delta of quasi-hyperbolic must be a number, got 'x'"),
         ("discount --discount hyperbolic:1,2", "hyperbolic takes k; got 1,2"),
-        ("discount --discount exponential --k 1", "exponential has no k, so --k cannot be used; it takes gamma"),
+        ("discount --discount exponential --k 1", "exponential takes gamma, so --k cannot be used"),
         ("discount --discount hyperbolic --prior dirac", "either --discount or --prior, not both"),
         ("discount --prior samples", "samples needs a file"),
         ("discount --prior samples:nowhere.txt", "nowhere.txt: No such file"),
         ("discount --prior density:{tmp}/mine.py:half", "must integrate to 1 over (0, inf), but integrates to 0.5"),
-        ("discount --prior density:{tmp}/mine.py:absent", "has no absent; it has"),
+        ("discount --prior density:{tmp}/mine.py:absent", "has no absent; it defines"),
         ("discount --prior density:{tmp}/mine.py:not_a_function", "must be a function of one number, got 3"),
         ("discount --prior density:{tmp}/mine.py:raises", "failed with RuntimeError: no luck"),
         ("discount --prior density:{tmp}/mine.py:nothing", "failed with TypeError"),
@@ -285,7 +287,7 @@ def test_pathworld_prints_tables_and_writes_figures(
         ("discount --grid minimax --discount function:{tmp}/mine.py:leaves", "failed with SystemExit"),
         ("discount --grid minimax --discount function:{tmp}/broken.py:f", "failed with SyntaxError"),
         ("discount --prior density:{tmp}:f", "{tmp}"),
-        ("discount --prior density:mine", "density needs a file and a name in it"),
+        ("discount --prior density:mine", "density needs a file and a name, such as"),
         ("discount --prior samples:{tmp}/words.txt", "must contain only numbers"),
         ("discount --prior samples:{tmp}/empty.txt", "one or more"),
         ("discount --prior samples:{tmp}/times.txt", "times.txt seems to contain times, not hazard rates per step"),

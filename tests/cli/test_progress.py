@@ -1,5 +1,3 @@
-"""Progress of a run, on a terminal and without one."""
-
 from collections.abc import Callable
 
 import pytest
@@ -29,7 +27,7 @@ def test_lines_show_progress_returns_and_time(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with training_progress("rainbow", 1_000, frames_per_step=4) as (report, finished, _):
-        report(Progress(100, [None], None, 1.0, 10.0))  # this report and the next include compilation
+        report(Progress(100, [None], None, 1.0, 10.0))  # the first two reports include compilation
         clock(20)
         report(Progress(200, [7.0, 9.0], 1.5, 0.5, 0.1))
         clock(10)
@@ -59,7 +57,7 @@ def test_lines_show_progress_returns_and_time(
     ]
 
 
-def test_remaining_time_after_a_first_report_from_evaluation(
+def test_remaining_time_is_correct_if_the_first_report_is_from_evaluation(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with training_progress("rainbow", 1_000) as (report, finished, _):
@@ -73,7 +71,7 @@ def test_remaining_time_after_a_first_report_from_evaluation(
 
 @pytest.mark.parametrize("color", [False, True])
 @pytest.mark.parametrize("name", ["[/b]", "[red]x", "\x1b]0;x\x07", "a\nb", ":smile:", "{0}%s", "[link=file:///x]y"])
-def test_names_are_plain_text(
+def test_names_are_shown_as_plain_text(
     name: str,
     color: bool,
     clock: Callable[[float], None],
@@ -95,7 +93,7 @@ def test_names_are_plain_text(
     assert "\x07" not in written
 
 
-def test_lines_fit_eighty_columns(
+def test_progress_fits_eighty_columns(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("FORCE_COLOR", "1"), ("TTY_COMPATIBLE", "1"), ("COLUMNS", "80"), ("TERM", "xterm")):

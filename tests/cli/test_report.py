@@ -1,5 +1,3 @@
-"""The command multihorizon report: what it prints, writes and rejects."""
-
 import json
 import subprocess
 import sys
@@ -15,7 +13,6 @@ from multihorizon.reports.data import read_runs
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Returns the one-line error of a report that fails without printing anything else."""
     assert main(["report", *arguments]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -24,7 +21,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return shown.err.removeprefix("multihorizon: ").strip()
 
 
-def test_report_command_reproduces_the_papers_claims(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_report_reproduces_the_papers_statistics(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["report", "--paper", "--out", str(tmp_path), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     (pair,) = result["pairs"]
@@ -47,7 +44,7 @@ def test_report_prints_results_and_warnings(capsys: pytest.CaptureFixture[str], 
     assert f"open {tmp_path}/report/index.html" in shown.out
     assert f"multihorizon: {half}/metrics.jsonl: line 2 is damaged and skipped" in shown.err
     assert "compared over the first 1,000,000 frames, which is all that multi-rainbow has" in shown.err
-    assert len(read_runs(tmp_path, lambda message: None).runs) == 2  # the report in the folder is not read as a run
+    assert len(read_runs(tmp_path, lambda message: None).runs) == 2  # the report's own folder is not a run
 
 
 def test_many_agents_in_one_environment_are_printed_as_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -61,8 +58,8 @@ def test_many_agents_in_one_environment_are_printed_as_rows(capsys: pytest.Captu
 
 def test_folders_without_runs_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert refused(capsys, str(tmp_path)) == (
-        f"{tmp_path} holds no runs: a run is a folder with config.json and metrics.jsonl, which multihorizon train "
-        "writes"
+        f"{tmp_path} contains no runs; give a folder with runs of multihorizon train, which have config.json and "
+        "metrics.jsonl"
     )
     assert "is not a folder" in refused(capsys, str(tmp_path / "nowhere"))
     foreign = tmp_path / "foreign"
@@ -72,7 +69,7 @@ def test_folders_without_runs_are_rejected(capsys: pytest.CaptureFixture[str], t
         (foreign / "config.json").write_text(content)
         assert str(foreign / "config.json") in refused(capsys, str(tmp_path))
     write_run(foreign, "rainbow", "foraging", [[np.nan, np.nan]])
-    assert "has finished an iteration" in refused(capsys, str(tmp_path))
+    assert "has scores yet" in refused(capsys, str(tmp_path))
 
 
 def test_invalid_experiment_json_is_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -80,7 +77,7 @@ def test_invalid_experiment_json_is_rejected(capsys: pytest.CaptureFixture[str],
         (tmp_path / "experiment.json").write_text(content)
         assert str(tmp_path / "experiment.json") in refused(capsys, str(tmp_path))
     write_sweep(tmp_path, [{"label": "a", "environment": "foraging", "folder": "a", "seeds": 1, "wanted": None}])
-    assert "has finished an iteration" in refused(capsys, str(tmp_path))
+    assert "has scores yet" in refused(capsys, str(tmp_path))
     write_sweep(tmp_path, [], pairs=[["a", "b", "c"]])
     assert "does not describe a sweep" in refused(capsys, str(tmp_path))
 
@@ -112,7 +109,7 @@ def test_very_long_names_are_rejected(capsys: pytest.CaptureFixture[str], tmp_pa
     assert "must have at most 200 characters, got 100,000" in refused(capsys, str(tmp_path))
 
 
-def test_different_protocols_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_runs_with_different_protocols_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write_run(tmp_path / "a", "dqn", "foraging", [[1]])
     write_run(tmp_path / "b", "rainbow", "foraging", [[1]], agent__clip_rewards=False)
     said = refused(capsys, str(tmp_path))

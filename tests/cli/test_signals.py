@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM write a checkpoint, print one line and set the right exit status."""
+"""Tests that Ctrl-C and SIGTERM write a checkpoint, print one line and set the exit status."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ def test_first_signal_writes_a_checkpoint_and_says_how_to_resume(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk that is always full")
-def test_signal_writes_a_checkpoint_even_if_stderr_cannot_be_written(tmp_path: Path) -> None:
+def test_a_signal_writes_a_checkpoint_even_if_stderr_fails(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         process = started(tmp_path / "run", stderr=full)
         process.send_signal(signal.SIGTERM)
@@ -53,14 +53,14 @@ def test_signal_writes_a_checkpoint_even_if_stderr_cannot_be_written(tmp_path: P
     assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
 
 
-def test_signal_stops_work_even_if_its_exception_was_swallowed() -> None:
+def test_a_signal_stops_work_even_if_its_exception_was_swallowed() -> None:
     with interrupts.handled(raise_again=False):
         interrupts.check()
         try:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(1)
         except KeyboardInterrupt:
-            pass  # as JAX's callbacks do
+            pass  # JAX's callbacks also swallow exceptions
         with pytest.raises(KeyboardInterrupt):
             interrupts.check()
         assert interrupts.exit_status() == 143
@@ -75,7 +75,7 @@ def test_deferred_signals_wait_for_a_check() -> None:
             interrupts.check()
 
 
-def test_callers_handlers_are_kept() -> None:
+def test_a_signal_also_reaches_the_handler_of_the_caller() -> None:
     received = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
     try:
@@ -100,8 +100,8 @@ sys.exit(status)
 """
 
 
-def test_exit_status_after_a_signal_in_generated_code() -> None:
-    """Dataclasses use `exec`. If a plain KeyboardInterrupt passes through it, Python later kills itself with SIGINT."""
+def test_a_signal_in_generated_code_sets_the_exit_status() -> None:
+    """After a KeyboardInterrupt in `exec`, Python would kill itself with SIGINT."""
     assert subprocess.run([sys.executable, "-c", IN_EXEC], check=False).returncode == 143
 
 
@@ -111,7 +111,7 @@ class SignalsWhenDeleted:
         time.sleep(0.01)  # the handler raises here, and Python ignores the exception
 
 
-def test_signal_is_sent_again_if_its_exception_was_ignored(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_signal_is_sent_again_if_its_exception_was_ignored(capsys: pytest.CaptureFixture[str]) -> None:
     with interrupts.handled(raise_again=False):
         with pytest.raises(KeyboardInterrupt):
             wait_after_deleting()
@@ -130,8 +130,6 @@ class LeftAtOnceError(BaseException):
 
 def interrupted_main(words: list[str], wanted: int, number: int) -> tuple[int | None, bool]:
     """Runs a command line, and sends a signal at trace event number `wanted`.
-
-    Only events in the three files named below are counted.
 
     Returns:
         The exit status (None if `leave_at_once` was called), and whether the signal was sent.
@@ -158,7 +156,7 @@ def interrupted_main(words: list[str], wanted: int, number: int) -> tuple[int | 
         sys.settrace(None)
 
 
-def test_signal_at_any_instruction_sets_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_at_any_instruction_sets_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
     def leave(number: int, frame: Any) -> None:
         raise LeftAtOnceError
 
@@ -183,7 +181,7 @@ def test_signal_at_any_instruction_sets_the_exit_status(monkeypatch: pytest.Monk
 
 
 def test_training_whose_output_is_closed_writes_a_checkpoint(tmp_path: Path) -> None:
-    """As after `| head`, or when a connection is lost."""
+    """The output is also closed if a connection is lost."""
     process = started(tmp_path / "run")
     assert process.stderr is not None
     process.stderr.close()
@@ -204,7 +202,7 @@ def test_closed_and_full_streams_do_not_stop_a_command(streams: str, tmp_path: P
     assert (tmp_path / "out/discount.json").exists()
 
 
-def test_no_message_is_written_to_a_file_that_reuses_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
+def test_messages_never_enter_a_data_file_if_the_streams_are_closed(tmp_path: Path) -> None:
     code = "from multihorizon import __main__ as m, interrupts; m._open_standard_streams();"
     code += f"file = open({str(tmp_path / 'data')!r}, 'w'); interrupts.leave_at_once(2)"
     subprocess.run(["sh", "-c", f'{sys.executable} -c "{code}" <&- >&- 2>&-'], check=False)

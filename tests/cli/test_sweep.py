@@ -1,5 +1,3 @@
-"""The command multihorizon sweep. Tests of training are in tests/experiments."""
-
 import json
 import subprocess
 import sys
@@ -60,7 +58,7 @@ def test_missing_ray_is_reported(
     assert not list(tmp_path.iterdir())
 
 
-def test_folder_belongs_to_one_experiment(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_folder_accepts_only_one_experiment(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     def refused(line: str) -> str:
         assert main(["sweep", *line.split(), "--out", str(tmp_path), "--dry-run"]) == 2
         said = capsys.readouterr().err.strip()
@@ -114,7 +112,7 @@ PANELS = {
 
 
 def test_errors_in_custom_experiments_are_one_line(tmp_path: Path) -> None:
-    """Runs in its own process, without the type checker of the tests."""
+    """Uses another process, because the tests' type checker would raise other errors."""
     made = {
         f"Experiment('own', '', '', [ExperimentRun(environment='foraging', {run})])": words
         for run, words in OWN.items()
@@ -134,7 +132,7 @@ def test_errors_in_custom_experiments_are_one_line(tmp_path: Path) -> None:
         assert "InputError" not in said
 
 
-def test_dry_run_shows_time_and_disk(
+def test_dry_run_shows_time_and_disk_space(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -142,9 +140,9 @@ def test_dry_run_shows_time_and_disk(
     shown = " ".join(capsys.readouterr().out.split())
     assert "foraging/hazard rainbow 10 × 15,000" in shown
     assert shown.startswith("1 run ")
-    assert "One after another on this machine's cpu: about" in shown
+    assert "One after another, the runs take about" in shown
     assert main(["sweep", "hazard", "--dry-run", "--only", "rainbow", "--steps", "2500"]) == 0
-    assert "10 × 2,508" in capsys.readouterr().out  # the actual number: 3 iterations × 209 cycles × 4 steps
+    assert "10 × 2,508" in capsys.readouterr().out  # 2,500 is rounded up to 3 iterations × 209 cycles × 4 steps
     only = ["--only", "minatar/breakout", "--only", "multi-rainbow"]
     assert main(["sweep", "minatar", "--dry-run", "--json", *only]) == 0
     (run,) = json.loads(capsys.readouterr().out)["runs"]
@@ -159,7 +157,7 @@ def test_estimates_cover_the_remaining_work(tmp_path: Path) -> None:
     assert size.replay == pytest.approx(3 * 7.1e9, rel=0.02)  # docs/guides/atari.md
     told = estimate(atari, "gpu", Sizes())
     assert told.working_bytes > 3 * size.replay
-    assert 2 < told.seconds / 3600 < 5  # three seeds of 200 million frames at about 60,000 frames per second in all
+    assert 2 < told.seconds / 3600 < 5  # 600 million frames at about 60,000 frames per second
     assert seconds(atari, "cpu") > 20 * told.seconds
     atari.folder.mkdir(parents=True)
     line = {"iteration": 99, "step": 25_000_000, "updates": 0, "losses": [], "values": []}
@@ -170,15 +168,15 @@ def test_estimates_cover_the_remaining_work(tmp_path: Path) -> None:
     (atari.folder / "weights.npz").touch()
     assert estimate(atari, "gpu", Sizes()).seconds == 0
     for rates in RATES.values():
-        assert "" in rates  # the default rate, for environments without their own
+        assert "" in rates  # the default rate
 
 
-def test_sizes_depend_on_the_environment(tmp_path: Path) -> None:
+def test_estimated_sizes_depend_on_the_environment(tmp_path: Path) -> None:
     sizes = Sizes()
     games = {one.run.environment: one.configuration for one in plan(experiment("minatar"), tmp_path, 5.0)}
     replays = {name.partition("/")[2]: sizes.of(one).replay for name, one in games.items()}
     bytes_of_a_channel = 10 * 100_000 * 10 * 10  # seeds, steps, height, width
-    assert replays["asterix"] == replays["breakout"]  # four channels; space_invaders has six
+    assert replays["asterix"] == replays["breakout"]  # both have four channels; space_invaders has six
     assert replays["space_invaders"] - replays["breakout"] == pytest.approx(2 * bytes_of_a_channel, rel=0.01)
 
 

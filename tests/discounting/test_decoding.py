@@ -1,5 +1,3 @@
-"""Rewards over future time, decoded from the values of many horizons."""
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +15,7 @@ def values_of(rewards: dict[int, float]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("t", [0, 1, 4, 10, 30, 100, 300])
-def test_a_reward_at_a_known_time_is_found_there(t: int) -> None:
+def test_a_single_reward_is_decoded_near_its_time(t: int) -> None:
     timeline = mh.decode_rewards(values_of({t: 2.0}), GAMMAS, 1000)
     peak = int(timeline.rewards.argmax())
     assert timeline.starts[peak] / 1.4 <= t <= timeline.ends[peak] * 1.4
@@ -25,7 +23,7 @@ def test_a_reward_at_a_known_time_is_found_there(t: int) -> None:
     assert timeline.rewards.sum() == pytest.approx(2.0, rel=0.15)
 
 
-def test_two_rewards_further_apart_than_the_resolution_are_separated() -> None:
+def test_two_distant_rewards_are_decoded_separately() -> None:
     timeline = mh.decode_rewards(values_of({3: 1.0, 60: 2.0}), GAMMAS, 600, noise=0.01)
     early = timeline.rewards[timeline.ends <= 12].sum()
     late = timeline.rewards[timeline.starts >= 20].sum()
@@ -40,11 +38,8 @@ def test_two_rewards_further_apart_than_the_resolution_are_separated() -> None:
     st.sampled_from([0.003, 0.03, 0.3]),
     st.booleans(),
 )
-def test_the_q_values_are_reproduced(rewards: list[float], noise: float, signed: bool) -> None:
-    """If Q = A r, the decoded rewards x satisfy ‖A x - Q‖ ≤ noise · ‖r‖.
-
-    A maps rewards per bin, spread evenly over the bin's steps, to Q-values.
-    """
+def test_decoded_rewards_reproduce_the_q_values(rewards: list[float], noise: float, signed: bool) -> None:
+    """Let A map rewards per bin to Q-values. If Q = A r, the decoded rewards x satisfy ‖A x - Q‖ ≤ noise · ‖r‖."""
     starts = bin_edges(600)[:-1]
     held = np.resize(rewards, len(starts))
     lengths = np.diff(np.append(starts, 601))
@@ -59,7 +54,7 @@ def test_the_q_values_are_reproduced(rewards: list[float], noise: float, signed:
 
 @settings(deadline=None, max_examples=30)
 @given(st.floats(0.01, 100), st.booleans())
-def test_rewards_scale_with_the_values(scale: float, signed: bool) -> None:
+def test_rewards_scale_with_the_q_values(scale: float, signed: bool) -> None:
     q = values_of({5: 1.0, 80: 3.0})
     one, other = (mh.decode_rewards(s * q, GAMMAS, 300, signed=signed).rewards for s in (1.0, scale))
     np.testing.assert_allclose(other, scale * one, rtol=1e-6, atol=1e-9 * scale)
@@ -83,7 +78,7 @@ def test_decoded_rewards_minimise_the_penalised_error() -> None:
     np.testing.assert_allclose(timeline.rewards, twin.x, atol=2e-3)
 
 
-def test_signed_rewards_and_batches() -> None:
+def test_negative_rewards_are_decoded_in_a_batch() -> None:
     rows = np.stack([values_of({8: 1.0}), values_of({8: -1.0}), values_of({2: 1.0, 50: -2.0})])
     timeline = mh.decode_rewards(rows, GAMMAS, 300, signed=True)
     assert timeline.rewards.shape == (3, len(timeline.starts))
@@ -97,7 +92,7 @@ def test_signed_rewards_and_batches() -> None:
     assert refused.max_errors == pytest.approx(np.abs(rows[1]).max())
 
 
-def test_rewards_may_be_negative_by_default_if_a_value_is() -> None:
+def test_clearly_negative_q_values_allow_negative_rewards_by_default() -> None:
     for row in (values_of({8: -1.0}), values_of({2: 1.0, 50: -2.0})):
         found, signed = mh.decode_rewards(row, GAMMAS, 300), mh.decode_rewards(row, GAMMAS, 300, signed=True)
         np.testing.assert_array_equal(found.rewards, signed.rewards)
@@ -107,7 +102,7 @@ def test_rewards_may_be_negative_by_default_if_a_value_is() -> None:
     assert mh.decode_rewards(np.zeros(8), GAMMAS, 300).rewards.tolist() == [0.0] * len(bin_edges(300)[:-1])
 
 
-def test_the_rewards_of_a_row_do_not_depend_on_the_other_rows() -> None:
+def test_the_rows_of_a_batch_are_decoded_independently() -> None:
     rows = np.stack([values_of({8: 1.0}), values_of({8: -1e4}), values_of({8: -0.01})])
     together = mh.decode_rewards(rows, GAMMAS, 300)
     for row, rewards in zip(rows, together.rewards, strict=True):
@@ -115,7 +110,7 @@ def test_the_rewards_of_a_row_do_not_depend_on_the_other_rows() -> None:
     assert (together.rewards.min(axis=1) < 0).tolist() == [False, True, True]
 
 
-def test_the_resolution_is_coarser_with_fewer_heads_and_more_noise() -> None:
+def test_fewer_heads_or_more_noise_give_a_coarser_resolution() -> None:
     q = values_of({40: 1.0})
 
     def width(noise: float, keep: slice) -> float:
@@ -135,7 +130,7 @@ def test_bins_cover_all_steps_once(t_max: int) -> None:
     assert np.all(np.diff(edges) >= 1)
 
 
-def test_the_default_length_is_three_effective_horizons() -> None:
+def test_the_default_timeline_spans_three_effective_horizons() -> None:
     assert longest_time(np.array([0.5, 0.99, 1.0])) == 300
     assert mh.decode_rewards(values_of({8: 1.0}), GAMMAS).ends[-1] == 1501
 
@@ -162,7 +157,7 @@ def test_a_timeline_is_printed_as_a_table() -> None:
     assert "2 timelines" in str(mh.decode_rewards(np.ones((2, 8)), GAMMAS, 50))
 
 
-def test_bins_that_no_head_sees_are_not_resolved() -> None:
+def test_bins_beyond_every_horizon_are_not_resolved() -> None:
     gammas = np.array([0.5, 0.9, 0.99])
     timeline = mh.decode_rewards(gammas**5, gammas, 1_000_000)
     assert np.all(timeline.earliest <= timeline.starts)

@@ -1,5 +1,3 @@
-"""Compares designs for a family of discounts with a brute-force search and with grids for single discounts."""
-
 from collections.abc import Callable
 from itertools import combinations
 
@@ -10,7 +8,7 @@ from multihorizon.discounting import Horizons, design_horizons, discount, hazard
 from multihorizon.errors import InputError
 
 
-def test_two_heads_are_as_good_as_a_brute_force_search() -> None:
+def test_design_with_two_heads_is_as_good_as_a_brute_force_search() -> None:
     family = [discount.hyperbolic(0.1), discount.exponential(0.95), discount.hyperbolic(0.5)]
     design = design_horizons(family, 2, gamma_max=0.9999, t_max=100)
     gammas = np.exp(-np.geomspace(0.003, 1.5, 16))
@@ -23,14 +21,14 @@ def test_two_heads_are_as_good_as_a_brute_force_search() -> None:
     assert design.worst.max_error == design.max_error
 
 
-def test_family_of_equal_discounts_matches_its_minimax_grid() -> None:
+def test_design_for_two_equal_discounts_matches_their_minimax_grid() -> None:
     wanted = discount.hyperbolic(0.1)
     design = design_horizons([wanted, wanted], 3, gamma_max=0.999, t_max=200)
     alone = minimax_grid(wanted, 3, gamma_max=0.999, t_max=200).fit(wanted, 200).max_error
     assert design.max_error == pytest.approx(alone, rel=0.02)
 
 
-def test_range_of_k_and_improvements() -> None:
+def test_design_for_a_range_of_k_reports_possible_improvements() -> None:
     design = design_horizons((0.01, 1.0), 3, gamma_max=0.98, t_max=100)
     assert [fit.target.label for fit in design.fits][:: len(design.fits) - 1] == [
         "hyperbolic(k=0.01)",
@@ -50,7 +48,7 @@ def test_range_of_k_and_improvements() -> None:
         assert words in report
 
 
-def test_stated_error_is_the_largest_over_the_whole_range_of_k() -> None:
+def test_max_error_is_the_largest_error_over_the_whole_range_of_k() -> None:
     design = design_horizons((0.05, 1.0), 3, t_max=100)
     between = np.geomspace(0.05, 1.0, 31)
     largest = max(reweight(design.horizons, discount.hyperbolic(float(k)), t_max=100).max_error for k in between)
@@ -61,7 +59,7 @@ def test_stated_error_is_the_largest_over_the_whole_range_of_k() -> None:
 
 
 def test_late_deadline_does_not_worsen_the_fit_of_other_discounts() -> None:
-    """No number of heads expresses the deadline, and one head each suffices for the others."""
+    """No number of heads expresses the deadline. Each of the other discounts needs one head."""
     family = [discount.deadline(100), discount.exponential(0.5), discount.exponential(0.6)]
     design = design_horizons(family, 3, gamma_max=0.995, t_max=300)
     deadline, *others = (fit.max_error for fit in design.fits)

@@ -24,7 +24,7 @@ def test_discounts_match_their_formulas() -> None:
     assert discount.exponential(0.0)(T).tolist() == [1, 0, 0, 0, 0]
 
 
-def test_discount_from_a_prior_is_its_survival() -> None:
+def test_discount_from_a_prior_is_the_survival_of_the_prior() -> None:
     for prior in (Gamma(0.1, 0.5), Samples([0.1, 0.2])):
         np.testing.assert_array_equal(discount.from_prior(prior)(T), prior.survival(T))
 
@@ -36,13 +36,13 @@ def test_discount_from_a_function_takes_scalars_and_arrays() -> None:
     assert d.prior is None
 
 
-def test_repr_is_plain() -> None:
+def test_repr_of_a_discount_is_its_label() -> None:
     assert repr(discount.hyperbolic(np.float64(0.05))) == "hyperbolic(k=0.05)"
     assert repr(discount.from_prior(Gamma(np.float64(0.1), 2.0))) == "survival under Gamma(k=0.1, a=2.0)"
 
 
 @given(st.sampled_from(["exponential", "quasi", "uniform", "hyperbolic"]), st.integers(0, 2000))
-def test_discounts_respect_their_exponential_bound(name: str, t: int) -> None:
+def test_discounts_lie_below_their_exponential_bound(name: str, t: int) -> None:
     d = {
         "exponential": discount.exponential(0.97),
         "quasi": discount.quasi_hyperbolic(0.7, 0.98),
@@ -73,7 +73,7 @@ def test_invalid_input_is_rejected_with_a_message(make: object, words: str) -> N
 
 
 @pytest.mark.parametrize("name", ["rachlin", "ebert-prelec"])
-def test_the_command_line_names_its_own_remedy_for_a_sensitivity_above_1(name: str) -> None:
+def test_command_line_suggests_a_python_function_if_s_exceeds_1(name: str) -> None:
     options = argparse.Namespace(discount=f"{name}:0.1,1.5", prior=None, mix=(), k=None, default_k=0.01)
-    with pytest.raises(InputError, match=f"the s of {name} .* got 1.5: .* --discount function:FILE.py:NAME$"):
+    with pytest.raises(InputError, match=f"the s of {name} .* got 1.5; .* --discount function:FILE.py:NAME$"):
         choices.discount(options)

@@ -1,4 +1,4 @@
-"""Checks the weights for random discount factors against slow solvers and against bounds that no weights can beat."""
+"""Checks weights for random discount factors against slow solvers and against lower bounds on the error."""
 
 import math
 
@@ -11,11 +11,11 @@ from multihorizon.discounting.fitting import best_weights, least_error
 from multihorizon.discounting.sources import sampled
 
 MOST = 10.0
-ABSOLUTE = 1e-7  # of d(0)
+ABSOLUTE = 1e-7  # accepted absolute error, relative to d(0)
 
 
 def _gammas(rng: np.random.Generator) -> np.ndarray:
-    """Returns 1 to 50 discount factors, often nearly equal, some of them 0 or 1."""
+    """Returns 1 to 50 discount factors. Some are nearly equal, 0 or 1."""
     heads = int(rng.integers(1, 51))
     few = 1 - 10 ** rng.uniform(-3, 0, max(1, heads // 3))
     kinds = [
@@ -59,7 +59,7 @@ def _case(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _slow_least_error(terms: np.ndarray, target: np.ndarray, is_signed: bool) -> float:
-    """Returns the smallest error of several solutions of the linear program with all heads and all steps."""
+    """Solves the linear program with all heads and steps by several solvers. Returns the smallest error."""
     columns = np.hstack([terms, -terms]) if is_signed else terms
     ceiling = -np.ones((len(target), 1))
     rows = np.block([[columns, ceiling], [-columns, ceiling]])
@@ -81,7 +81,7 @@ def _slow_least_error(terms: np.ndarray, target: np.ndarray, is_signed: bool) ->
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_minimax_weights_are_as_good_as_a_slow_solver_finds(seed: int) -> None:
+def test_minimax_weights_are_as_good_as_the_weights_of_a_slow_solver(seed: int) -> None:
     gammas, terms, target = _case(seed)
     for method in (FitMethod.MINIMAX, FitMethod.SIGNED_MINIMAX):
         weights = best_weights(gammas, target, method)
@@ -92,8 +92,8 @@ def test_minimax_weights_are_as_good_as_a_slow_solver_finds(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_least_squares_weights_are_optimal_by_a_bound(seed: int) -> None:
-    """For a convex f, f(w) - f(w*) ≤ ∇f(w) · (w - w*). The optimum w* is unknown, but -∇f(w) · w* is bounded."""
+def test_least_squares_weights_are_nearly_optimal(seed: int) -> None:
+    """For a convex f with optimum w*, f(w) - f(w*) ≤ ∇f(w) · (w - w*). The test bounds the unknown -∇f(w) · w*."""
     gammas, terms, target = _case(seed)
     for method in (FitMethod.LEAST_SQUARES, FitMethod.SIGNED_LEAST_SQUARES):
         weights = best_weights(gammas, target, method)
@@ -101,8 +101,8 @@ def test_least_squares_weights_are_optimal_by_a_bound(seed: int) -> None:
         square, slope = missed @ missed / 2, terms.T @ missed
         if method is FitMethod.LEAST_SQUARES:
             assert np.all(weights >= 0)
-            # w*'s residual at t = 0 is Σ w* - 1, and the squares of all its residuals sum to at most 2 f(w).
-            total = 1 + math.sqrt(2 * square)  # at least Σ w*
+            # The residual of w* at t = 0 is Σ w* - 1, and its square is at most 2 f(w).
+            total = 1 + math.sqrt(2 * square)  # upper bound on Σ w*
             gap = slope @ weights + total * max(0.0, -slope.min())
         else:
             assert np.abs(weights).sum() <= MOST * (1 + 1e-9)
@@ -111,7 +111,7 @@ def test_least_squares_weights_are_optimal_by_a_bound(seed: int) -> None:
 
 
 def test_fifty_heads_are_fitted_by_least_squares() -> None:
-    """The active-set method of SciPy reaches its limit of iterations here."""
+    """SciPy's active-set method reaches its iteration limit on this problem."""
     gammas, t = 1 - 1 / np.geomspace(1, 1000, 50), np.arange(301)
     target = 1 / (1 + 0.05 * t**0.8)
     weights = best_weights(gammas, target, FitMethod.LEAST_SQUARES)
@@ -120,7 +120,7 @@ def test_fifty_heads_are_fitted_by_least_squares() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_number_of_heads_beats_the_lower_bound(seed: int) -> None:
+def test_error_of_800_heads_is_just_above_the_lower_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = sampled(_discount(rng), max(1, int(10 ** rng.uniform(0.5, 3))))
     target, cap = values / values[0], 1 - 10 ** rng.uniform(-5, -0.3)

@@ -1,5 +1,3 @@
-"""All grids have one signature: a discount or a prior in, horizons out."""
-
 import inspect
 import math
 import re
@@ -38,7 +36,7 @@ def test_only_the_source_and_the_heads_are_positional(grid: Callable[..., Horizo
         grid(discount.hyperbolic(0.05), 4, 0.99)
 
 
-def test_defaults() -> None:
+def test_grids_have_the_documented_defaults() -> None:
     wanted = mh.discount.hyperbolic(0.05)
     horizons = mh.minimax_grid(mh.discount.hyperbolic(0.05), heads=4)
     assert horizons == minimax_grid(wanted, heads=4, gamma_max=0.99, t_max=1000)
@@ -53,13 +51,13 @@ def test_discount_without_a_prior_needs_the_minimax_grid() -> None:
 
     assert minimax_grid(halves, 2) == minimax_grid(discount.from_function(halves), 2)
     for grid in (paper_grid, gauss_grid):
-        words = f"{grid.__name__} needs a discount with a prior, and halves has none; use minimax_grid"
+        words = f"{grid.__name__} needs a discount with a prior, but halves has no prior; use minimax_grid"
         with pytest.raises(InputError, match=words):
             grid(discount.from_function(halves), 2)
 
 
 def test_with_a_constant_weighting_both_forms_give_the_same_grid() -> None:
-    """With k = 1, w(γ) = 1 everywhere, so the two integrals are the same."""
+    """For k = 1, w(γ) = 1 everywhere, so the two integrals are equal."""
     assert hazard.Exponential(1.0).weighting([0.0, 1e-300, 0.5]) == pytest.approx([1, 1, 1], rel=1e-12)
     laplace = paper_grid(hazard.Exponential(1.0), 6, form=mh.Form.LAPLACE)
     power = paper_grid(hazard.Exponential(1.0), 6)
@@ -108,7 +106,7 @@ SINGULAR = [
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("prior", "gamma"), list(zip(SINGULAR, ["0.7408", "0.3679", "0.3679"], strict=True)), ids=str)
-def test_an_unbounded_weighting_is_refused_where_it_is_used(prior: hazard.Prior, gamma: str) -> None:
+def test_lower_sum_rejects_an_unbounded_weighting_and_upper_sum_accepts_it(prior: hazard.Prior, gamma: str) -> None:
     with pytest.raises(InputError, match=f"grows without bound as γ falls to {gamma}; use Form.POWER"):
         paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE)
     upper = paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE, sum_=mh.Sum.UPPER)
@@ -117,14 +115,14 @@ def test_an_unbounded_weighting_is_refused_where_it_is_used(prior: hazard.Prior,
 
 
 def test_the_first_node_of_a_bounded_prior_is_the_end_of_its_support() -> None:
-    for k in np.linspace(0.3, 2, 50):  # as rounded, -ln e^{-k} is above k for some k, and below it for others
+    for k in np.linspace(0.3, 2, 50):  # rounding puts -ln e^{-k} above k for some k, and below k for others
         grid = paper_grid(hazard.Uniform(k), 3, gamma_max=0.8, form=mh.Form.LAPLACE)
         assert grid.weights[0] == pytest.approx(np.exp(k) / k * (grid.gammas[1] - grid.gammas[0]), rel=1e-9)
 
 
-def test_gamma_max_outside_the_support_of_a_density_is_refused() -> None:
+def test_gamma_max_above_every_possible_gamma_is_rejected() -> None:
     low, high = 0.05056378869683274, 0.16543866067250895
-    with pytest.raises(InputError, match="needs a prior with some probability of a γ above gamma_max"):
+    with pytest.raises(InputError, match=r"γ never exceeds gamma_max = 0.99"):
         paper_grid(hazard.Density(lambda x: 1 / (high - low), (low, high)), 5)
 
 
@@ -140,8 +138,10 @@ def test_gamma_max_outside_the_support_of_a_density_is_refused() -> None:
     ],
     ids=str,
 )
-def test_a_grid_that_would_be_one_exponential_is_refused(prior: hazard.Prior, gamma_max: float, form: mh.Form) -> None:
-    words = r"nearly all the weight would be in the last head; .* use gauss or minimax$"
+def test_paper_grid_rejects_priors_with_too_little_probability_below_gamma_max(
+    prior: hazard.Prior, gamma_max: float, form: mh.Form
+) -> None:
+    words = r"nearly all the weight of the paper grid would be in the last head: .* use gauss or minimax$"
     with pytest.raises(InputError, match=words) as problem:
         paper_grid(prior, 10, gamma_max=gamma_max, form=form)
     suggested = re.search(r"a gamma_max of at least (\S+),", str(problem.value))
@@ -152,18 +152,18 @@ def test_a_grid_that_would_be_one_exponential_is_refused(prior: hazard.Prior, ga
 
 
 @pytest.mark.parametrize(("k", "heads", "gamma_max"), [(0.01, 10, 0.99), (0.05, 100, 0.99), (0.05, 100, 0.9)])
-def test_a_grid_just_above_the_limit_is_not_a_single_exponential(k: float, heads: int, gamma_max: float) -> None:
-    """The paper's settings are accepted. At the limit, all heads except the last have a total weight of nearly 5%."""
+def test_paper_grid_accepts_priors_just_above_the_limit(k: float, heads: int, gamma_max: float) -> None:
+    """At the limit, all heads except the last have a total weight of nearly 5%."""
     assert paper_grid(hazard.Exponential(k), heads, gamma_max=gamma_max).weights[:-1].sum() > 0.1
     limit = math.log(gamma_max) / math.log(0.05)  # γ_max^{1/k} = 0.05
     others = paper_grid(hazard.Exponential(limit * 1.001), heads, gamma_max=gamma_max).weights[:-1].sum()
     assert 0.04 < others < 0.051
-    with pytest.raises(InputError, match="the paper grid needs"):
+    with pytest.raises(InputError, match="nearly all the weight of the paper grid"):
         paper_grid(hazard.Exponential(limit * 0.999), heads, gamma_max=gamma_max)
 
 
-def test_form_and_sum_must_be_members() -> None:
-    make = inspect.unwrap(paper_grid)  # without the tests' type checker, which would reject them first
+def test_form_and_sum_must_be_members_of_their_enums() -> None:
+    make = inspect.unwrap(paper_grid)  # removes the tests' type checker, which would reject the strings first
     with pytest.raises(InputError, match=r"^form must be one of Form.POWER, Form.LAPLACE, got 'laplace'$"):
         make(hazard.Exponential(0.1), 4, form="laplace")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^sum_ must be one of Sum.LOWER, Sum.UPPER, got 'upper'$"):
@@ -185,7 +185,7 @@ for grid in (paper_grid, gauss_grid, minimax_grid):
 """
 
 
-def test_invalid_source_is_rejected_in_one_line() -> None:
+def test_invalid_source_is_rejected_with_a_one_line_message() -> None:
     """Runs in its own process, because the tests' type checker would reject the source first."""
     done = subprocess.run([sys.executable, "-c", WRONG], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
@@ -200,13 +200,12 @@ def test_invalid_source_is_rejected_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("prior", [hazard.Gamma(0.01, 1e-9), hazard.Gamma(0.01, 1e-320), hazard.Exponential(1e-17)])
-def test_no_gamma_max_is_suggested_where_none_would_be_enough(prior: hazard.Prior) -> None:
-    with pytest.raises(InputError, match=r"in the last head; use gauss or minimax$"):
+def test_error_suggests_no_gamma_max_if_none_suffices(prior: hazard.Prior) -> None:
+    with pytest.raises(InputError, match=r"but it must be at least 0.05; use gauss or minimax$"):
         paper_grid(prior, 10, gamma_max=0.99)
 
 
-def test_powers_that_underflow_are_left_out_of_the_discount() -> None:
-    """They would not change the sum, but a processor needs much longer for numbers below 1e-308."""
+def test_discount_counts_powers_that_underflow_as_0() -> None:
     horizons = Horizons(np.array([0.0, 0.5, 0.99, 1.0]), np.array([0.1, 0.2, 0.3, 0.4]))
     t = np.array([0, 1, 10, 1_021, 1_022, 70_000, 1_000_000])
     expected = sum(w * g ** t.astype(float) for g, w in zip(horizons.gammas, horizons.weights, strict=True))

@@ -1,5 +1,3 @@
-"""Laws that every prior obeys, and the paper's Table 1."""
-
 import math
 from itertools import pairwise
 from typing import Any
@@ -25,7 +23,7 @@ continuous = exponential | gamma | uniform
 
 
 def _bump(k: float) -> Density:
-    """Returns a triangular density on [0, 2k], which is integrated numerically."""
+    """Returns a triangular density on [0, 2k]."""
     return Density(lambda x: max(0.0, 1 - abs(x / k - 1)) / k, (0.0, 2 * k))
 
 
@@ -53,24 +51,20 @@ def test_survival_starts_at_one_and_falls(prior: hazard.Prior) -> None:
 
 
 @given(priors, times)
-def test_survival_is_the_mean_over_samples(prior: hazard.Prior, t: float) -> None:
+def test_survival_matches_its_average_over_sampled_hazards(prior: hazard.Prior, t: float) -> None:
     drawn = np.exp(-prior.sample(np.random.default_rng(1), 20_000) * t)
     standard_error = drawn.std() / math.sqrt(len(drawn))
     assert prior.survival(t) == pytest.approx(drawn.mean(), abs=5 * standard_error + 1e-4)
 
 
 @given(priors)
-def test_mean_is_the_mean_over_samples(prior: hazard.Prior) -> None:
+def test_mean_matches_the_average_of_sampled_hazards(prior: hazard.Prior) -> None:
     drawn = prior.sample(np.random.default_rng(2), 20_000)
     assert prior.mean == pytest.approx(drawn.mean(), abs=5 * drawn.std() / math.sqrt(len(drawn)) + 1e-9)
 
 
 def _integral_over_gamma(prior: hazard.Prior, t: float) -> float:
-    """Returns ∫ w(γ) γ^t dγ, with the point masses added.
-
-    The integral is split at the ends of the continuous parts. Its variable is ln λ, where λ = -ln γ, so that priors of
-    any scale are resolved.
-    """
+    """Returns ∫ w(γ) γ^t dγ plus the point masses. Integrates over ln λ, to resolve priors of any scale."""
     atoms = prior.atoms
 
     def integrand(log_rate: float) -> float:
@@ -86,25 +80,25 @@ def _integral_over_gamma(prior: hazard.Prior, t: float) -> float:
 
 @settings(max_examples=20)
 @given(priors, st.floats(0, 30))
-def test_survival_is_the_integral_of_the_weighting(prior: hazard.Prior, t: float) -> None:
+def test_survival_is_the_integral_of_gamma_to_the_t_times_the_weighting(prior: hazard.Prior, t: float) -> None:
     assert _integral_over_gamma(prior, t) == pytest.approx(float(prior.survival(t)), abs=2e-6)
 
 
 @given(priors, st.floats(0.01, 50))
-def test_hazard_rate_is_the_slope_of_log_survival(prior: hazard.Prior, t: float) -> None:
+def test_hazard_rate_is_minus_the_slope_of_log_survival(prior: hazard.Prior, t: float) -> None:
     h = 1e-4 * max(t, 1)
     slope = -(prior.log_survival(t + h / 2) - prior.log_survival(t - h / 2)) / h
     assert float(prior.hazard_rate(t)) == pytest.approx(float(slope), rel=1e-5, abs=1e-8)
 
 
 @given(priors)
-def test_hazard_rate_starts_at_the_mean(prior: hazard.Prior) -> None:
+def test_hazard_rate_at_time_0_is_the_mean(prior: hazard.Prior) -> None:
     assert float(prior.hazard_rate(0.0)) == pytest.approx(prior.mean, rel=1e-6)
 
 
 @settings(max_examples=8)
 @given(continuous)
-def test_closed_form_agrees_with_numerical_integration(prior: hazard.Prior) -> None:
+def test_closed_forms_agree_with_numerical_integration(prior: hazard.Prior) -> None:
     numerical = Density(lambda x: float(prior.density(x)), prior.support)
     t = np.array([0, 0.1, 1, 10, 100, 1000])
     np.testing.assert_allclose(numerical.log_survival(t), prior.log_survival(t), rtol=1e-6, atol=1e-9)
@@ -124,7 +118,9 @@ SINGULAR = [
 
 
 @pytest.mark.parametrize(("function", "support", "exact"), SINGULAR, ids=["arcsine", "upper end", "lower end"])
-def test_densities_may_be_singular_at_their_ends(function: Any, support: tuple[float, float], exact: Any) -> None:
+def test_a_density_may_be_infinite_at_an_end_of_its_support(
+    function: Any, support: tuple[float, float], exact: Any
+) -> None:
     prior = Density(function, support)
     u = np.linspace(0, 1, 101)
     np.testing.assert_allclose(prior.quantile(u), exact.ppf(u), atol=1e-7)
@@ -137,7 +133,7 @@ def test_densities_may_be_singular_at_their_ends(function: Any, support: tuple[f
     assert prior.density(support[1] if function is not SINGULAR[2][0] else support[0]) == math.inf
 
 
-def test_a_density_that_rounding_makes_finite_at_its_end_is_infinite_there() -> None:
+def test_density_at_an_end_of_its_support_equals_its_limit() -> None:
     prior = Density(lambda x: 0.5 / np.sqrt(1 - (x - 0.1) / 0.2) / 0.2, (0.1, 0.3))
     assert prior.density([0.1, 0.3]) == pytest.approx([2.5, math.inf])
     assert Density(lambda x: -math.log(1 - x), (0.0, 1.0)).density(1.0) == math.inf
@@ -151,7 +147,7 @@ def test_cdf_of_a_density_is_exact_outside_its_support() -> None:
 
 
 @pytest.mark.parametrize("width", [0.3, 0.05, 0.01, 2e-3])
-def test_narrow_densities_are_exact_between_their_nodes(width: float) -> None:
+def test_narrow_densities_have_an_accurate_cdf_and_quantiles(width: float) -> None:
     exact = stats.lognorm(width, scale=0.1)
     prior = Density(
         lambda x: float(np.exp(-(np.log(x / 0.1) ** 2) / (2 * width**2)) / (x * width * 2.5066282746310002))
@@ -163,14 +159,13 @@ def test_narrow_densities_are_exact_between_their_nodes(width: float) -> None:
 
 
 @given(continuous | mixtures() | density, st.floats(0.001, 0.999))
-def test_quantile_inverts_the_distribution_function(prior: hazard.Prior, u: float) -> None:
+def test_quantile_inverts_the_cdf(prior: hazard.Prior, u: float) -> None:
     rate = float(prior.quantile(u))
     assert prior.cdf(rate * (1 + 1e-6) + 1e-12) >= u - 1e-6
     assert prior.cdf(max(rate * (1 - 1e-6) - 1e-12, 0)) <= u + 1e-6
 
 
 def test_quantiles_of_mixtures_match_bisection() -> None:
-    """Mixtures with point masses, with gaps, and with parts of very different scales."""
     rng = np.random.default_rng(0)
     u = np.concatenate([rng.uniform(size=100), 10 ** rng.uniform(-40, 0, size=30)])
     for mixture in (
@@ -192,7 +187,7 @@ def test_quantiles_of_mixtures_match_bisection() -> None:
 
 
 @given(rates, times)
-def test_table_1(k: float, t: float) -> None:
+def test_priors_match_table_1_of_the_paper(k: float, t: float) -> None:
     assert Dirac(k).survival(t) == pytest.approx(math.exp(-k * t))
     assert Exponential(k).survival(t) == pytest.approx(1 / (1 + k * t))
     assert Uniform(k).survival(t) == pytest.approx(-math.expm1(-k * t) / (k * t) if t > 1e-12 else 1)
@@ -204,35 +199,35 @@ def test_table_1(k: float, t: float) -> None:
 
 
 @given(rates, st.floats(0.2, 5))
-def test_gamma_gives_the_generalised_hyperbola(k: float, a: float) -> None:
+def test_gamma_prior_gives_the_generalised_hyperbolic_discount(k: float, a: float) -> None:
     t = np.array([0.0, 1, 10, 1000])
     np.testing.assert_allclose(Gamma(k, a).survival(t), (1 + k * t) ** -a)
     np.testing.assert_allclose(Gamma(k, 1.0).survival(t), Exponential(k).survival(t))
     np.testing.assert_allclose(Gamma(k, 1.0).quantile([0.1, 0.9]), Exponential(k).quantile([0.1, 0.9]))
 
 
-def test_only_the_present_counts_under_infinite_hazard() -> None:
+def test_infinite_hazard_gives_survival_0_after_the_first_step() -> None:
     assert Dirac(math.inf).survival([0.0, 1.0, 5.0]).tolist() == [1, 0, 0]
     mixed = Mixture([Dirac(math.inf), Dirac(0.5)], [0.25, 0.75])
     np.testing.assert_allclose(mixed.survival([0.0, 1.0, 2.0]), [1, 0.75 * math.exp(-0.5), 0.75 * math.exp(-1)])
     assert mixed.hazard_rate(1.0) == pytest.approx(0.5)
 
 
-def test_quantiles_reach_the_ends_of_the_support() -> None:
+def test_quantiles_0_and_1_are_the_ends_of_the_support() -> None:
     mixed = Mixture([Exponential(0.01), Dirac(0.001)])
     assert mixed.quantile(1.0) == math.inf
     assert mixed.quantile(0.0) == 0
     assert Samples([0.3, 0.1]).quantile([0.0, 1.0]).tolist() == [0.1, 0.3]
 
 
-def test_prior_reprs_are_short() -> None:
+def test_reprs_of_samples_and_mixtures_are_short() -> None:
     assert str(Samples(np.linspace(0, 1, 500))) == "Samples(500 hazards with mean 0.5)"
     assert str(Mixture([Exponential(0.1), Dirac(0.2)], [0.25, 0.75])) == "0.25 Exponential(k=0.1) + 0.75 Dirac(k=0.2)"
 
 
 @pytest.mark.parametrize(("shape", "mean"), [(0.8, math.inf), (1.0, math.inf), (1.05, 20.0), (1.2, 5.0), (3.0, 0.5)])
 def test_mean_of_a_density_includes_its_tail(shape: float, mean: float) -> None:
-    """Lomax's density falls as λ^{-shape - 1}, and its mean is 1 / (shape - 1)."""
+    """The Lomax density falls as λ^{-shape - 1}, and its mean is 1 / (shape - 1)."""
     prior = Density(lambda x: shape * (1 + x) ** (-shape - 1))
     assert prior.mean == pytest.approx(mean, rel=1e-8)
     assert prior.hazard_rate(0.0) == prior.mean
@@ -249,7 +244,7 @@ def test_mean_of_a_density_includes_its_tail(shape: float, mean: float) -> None:
         (Mixture([Dirac(np.float64(0.2))], np.array([1.0])), "1 Dirac(k=0.2)"),
     ],
 )
-def test_prior_reprs_show_plain_numbers(prior: hazard.Prior, shown: str) -> None:
+def test_prior_reprs_show_numpy_numbers_as_python_numbers(prior: hazard.Prior, shown: str) -> None:
     assert repr(prior) == shown
 
 
@@ -263,7 +258,7 @@ def test_survival_is_accurate_for_hazards_of_any_scale(k: float) -> None:
         assert np.all(np.diff(prior.log_survival(t)[np.isfinite(prior.log_survival(t))]) <= 0)
 
 
-def test_samples_are_a_mixture_of_diracs() -> None:
+def test_samples_equal_a_mixture_of_dirac_priors() -> None:
     observed, weights = [0.5, 0.1, 0.3], (0.2, 0.3, 0.5)
     t = np.array([0.0, 1, 7, 90])
     mixture = Mixture([Dirac(x) for x in observed], weights)
@@ -272,7 +267,7 @@ def test_samples_are_a_mixture_of_diracs() -> None:
     np.testing.assert_allclose(Samples(observed, weights).quantile([0.29, 0.31, 0.9]), [0.1, 0.3, 0.5])
 
 
-def test_many_samples_and_times_are_summed_in_chunks(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+def test_sums_in_chunks_equal_sums_at_once(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     observed = Samples(rng.exponential(size=300))
     t = np.arange(500.0)
     at_once = observed.log_survival(t), observed.hazard_rate(t)
@@ -281,7 +276,7 @@ def test_many_samples_and_times_are_summed_in_chunks(monkeypatch: pytest.MonkeyP
     np.testing.assert_array_equal(observed.hazard_rate(t), at_once[1])
 
 
-def test_survival_of_long_times_does_not_underflow() -> None:
+def test_hazard_rate_is_accurate_where_survival_underflows() -> None:
     prior = Mixture([Dirac(1.0), Dirac(2.0)])
     assert prior.hazard_rate(5000.0) == pytest.approx(1.0)
     assert Samples([1.0, 2.0]).hazard_rate(5000.0) == pytest.approx(1.0)
@@ -302,7 +297,7 @@ def test_survival_of_long_times_does_not_underflow() -> None:
         (lambda: Density(lambda x: math.exp(-x) / 2), "must integrate to 1 .* but integrates to 0.5"),
         (
             lambda: Density(lambda x: 0.1 * (1 - x) ** -0.9, (0.0, 1.0)),
-            "near λ = 1, where the density grows without bound",
+            "grows without bound near λ = 1",
         ),
         (lambda: Density(lambda x: 0.5, (0.0, 1.0)), "on which it is positive$"),
         (lambda: Exponential(1.0).quantile(1.0000001), r"lie in \[0, 1\], got 1.0000001"),
@@ -323,8 +318,8 @@ def test_invalid_input_is_rejected_with_a_message(make: object, words: str) -> N
 
 
 @pytest.mark.parametrize(("k", "high"), [(1e-3, 500.0), (1e-3, 1_000.0), (1.0, 1e9), (1e3, math.inf)])
-def test_a_bounded_density_is_finite_at_its_end(k: float, high: float) -> None:
-    """Also if the support is far wider than the prior."""
+def test_a_bounded_density_is_finite_at_the_lower_end_of_its_support(k: float, high: float) -> None:
+    """The support may be far wider than the range of likely hazards."""
     prior = Density(lambda rate: math.exp(-rate / k) / k, (0.0, high))
     assert prior.density(0.0) == pytest.approx(1 / k)
     assert prior.weighting(1.0) == pytest.approx(1 / k)

@@ -1,5 +1,3 @@
-"""The paper's grid (to the published digits), quadrature, and the properties of horizons."""
-
 import math
 
 import numpy as np
@@ -14,7 +12,6 @@ ATARI = discount.hyperbolic(0.01)
 
 
 def _paper_grid_by_hand(k: float, n: int, gamma_max: float) -> tuple[list[float], list[float]]:
-    """Computes the authors' grid one number at a time."""
     b = math.exp(math.log(1 - gamma_max ** (1 / k)) / n)
     nodes = [1 - b**i for i in range(n)]
     closed = [*nodes, 1.0]
@@ -29,7 +26,7 @@ def test_paper_grid_matches_the_authors_code(k: float, n: int, gamma_max: float)
     np.testing.assert_allclose(ours.weights, weights, atol=1e-13)
 
 
-def test_upper_sum_leaves_out_the_first_node_and_the_last_interval() -> None:
+def test_upper_sum_gives_each_weight_of_the_lower_sum_to_the_next_node() -> None:
     gammas, lower = _paper_grid_by_hand(0.05, 20, 0.99)
     ours = paper_grid(Exponential(0.05), 20, gamma_max=0.99, sum_=Sum.UPPER)
     np.testing.assert_allclose(ours.gammas, gammas, atol=1e-13)
@@ -37,13 +34,13 @@ def test_upper_sum_leaves_out_the_first_node_and_the_last_interval() -> None:
 
 
 @given(st.floats(0.01, 0.9), st.integers(2, 40), st.floats(0.05, 2.99))
-def test_lower_sums_lie_below_and_upper_sums_above(k: float, n: int, hazards_at_the_cap: float) -> None:
+def test_lower_sums_lie_below_the_integral_and_upper_sums_above_it(k: float, n: int, hazards_at_the_cap: float) -> None:
     t = np.arange(1, 200)
     gamma_max = math.exp(-k * hazards_at_the_cap)
     for form in Form:
         lower = paper_grid(Exponential(k), n, gamma_max=gamma_max, form=form)
         assert np.all(lower.discount(t) <= discount.hyperbolic(k)(t) + 1e-12)
-    # The upper sum covers [0, x_{n-1}] alone, so it lies above the integral over that interval.
+    # The upper sum covers only [0, x_{n-1}], and lies above the integral over this interval.
     upper = paper_grid(Exponential(k), n, gamma_max=gamma_max, sum_=Sum.UPPER)
     top = upper.gammas[-1] ** (1 / k)
     assert np.all(upper.discount(t) >= top ** (k * t + 1) / (1 + k * t) - 1e-12)
@@ -56,7 +53,7 @@ def test_both_forms_converge_to_the_discount() -> None:
             grids = [paper_grid(wanted, n, gamma_max=0.99999, form=form, sum_=sum_) for n in (100, 400, 1600)]
             errors = [grid.fit(wanted, 200).max_error for grid in grids]
             assert errors[2] < errors[1] < errors[0]
-            assert errors[2] < (0.15 if form is Form.LAPLACE else 0.02)  # the form the paper found worse
+            assert errors[2] < (0.15 if form is Form.LAPLACE else 0.02)  # the paper found LAPLACE worse
 
 
 def test_published_atari_grid_is_not_hyperbolic() -> None:
@@ -90,7 +87,7 @@ def test_gauss_errors_match_known_values() -> None:
     "prior",
     [Gamma(0.1, 2.0), Uniform(0.2), Uniform(0.2, 0.1), Mixture([Exponential(0.1), Uniform(0.01)], [0.3, 0.7])],
 )
-def test_grids_accept_any_prior(prior: hazard.Prior) -> None:
+def test_paper_and_gauss_grids_accept_any_continuous_prior(prior: hazard.Prior) -> None:
     wanted = discount.from_prior(prior)
     assert gauss_grid(prior, 30).fit(wanted, 300).max_error < 3e-3
     if prior.support[0] == 0:
@@ -98,7 +95,7 @@ def test_grids_accept_any_prior(prior: hazard.Prior) -> None:
         assert paper_grid(prior, 1000, gamma_max=0.9999, form=Form.LAPLACE).fit(wanted, 300).max_error < 0.05
 
 
-def test_equal_heads_are_merged() -> None:
+def test_gauss_grid_merges_equal_heads() -> None:
     grid = gauss_grid(Dirac(0.1), 8)
     np.testing.assert_allclose(grid.gammas, [math.exp(-0.1)])
     np.testing.assert_allclose(grid.weights, [1.0])
@@ -108,18 +105,18 @@ def test_equal_heads_are_merged() -> None:
     assert capped.weights.sum() == pytest.approx(1)
 
 
-def test_point_masses_are_reproduced_exactly() -> None:
+def test_gauss_grid_reproduces_point_masses_exactly() -> None:
     quasi = discount.quasi_hyperbolic(0.7, 0.99)
     assert gauss_grid(quasi, 2).fit(quasi, 1000).max_error < 1e-12
 
 
-def test_one_head_of_the_papers_grid_is_gamma_max() -> None:
+def test_paper_grid_with_one_head_has_gamma_max() -> None:
     grid = paper_grid(Exponential(0.01), 1, gamma_max=0.99)
     assert grid.gammas.tolist() == [0.99]
     assert grid.weights.tolist() == [1.0]
 
 
-def test_horizons_report_their_discount() -> None:
+def test_horizons_compute_their_discount_and_their_fit() -> None:
     horizons = Horizons(np.array([0.0, 0.5, 0.9]), np.array([0.2, 0.3, 0.5]))
     assert horizons.discount(0) == pytest.approx(1.0)
     assert horizons.discount(2) == pytest.approx(0.3 * 0.25 + 0.5 * 0.81)
@@ -149,7 +146,7 @@ def test_horizons_are_equal_by_value() -> None:
     assert a != "horizons"
 
 
-def test_horizons_repr_shows_plain_numbers() -> None:
+def test_horizons_repr_shows_six_digits_and_shortens_long_lists() -> None:
     assert repr(single(0.99)) == "Horizons(gammas=[0.99], weights=[1])"
     two = Horizons(np.array([0.5, 0.98917231]), np.array([1 / 3, 2 / 3]))
     assert repr(two) == "Horizons(gammas=[0.5, 0.989172], weights=[0.333333, 0.666667])"

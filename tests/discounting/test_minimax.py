@@ -1,5 +1,3 @@
-"""Compares the minimax grid with a brute-force search and with bounds that no grid can beat; checks optimality."""
-
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +18,7 @@ OTHERS = [
 
 
 def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int, columns: int = 1200) -> float:
-    """Returns the least error over a dense set of γ's, which is slightly above the least error over all γ's."""
+    """Returns the least error of a fit with many γ's, which is slightly above the least error of all fits."""
     t = np.arange(t_max + 1)
     terms = np.exp(-np.outer(t, np.geomspace(-np.log(cap), 40, columns)))
     d, ceiling = np.asarray(wanted(t)), -np.ones((len(t), 1))
@@ -29,7 +27,7 @@ def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int,
     return float(solved.fun)
 
 
-def test_three_heads_under_a_cap_of_0_997() -> None:
+def test_three_heads_reach_the_least_error_under_a_cap_of_0_997() -> None:
     """Under this cap, the least error of any number of heads with non-negative weights is about 0.0042."""
     grid = minimax_grid(ATARI, 3, gamma_max=0.997, t_max=300)
     error = grid.fit(ATARI, 300).max_error
@@ -38,7 +36,7 @@ def test_three_heads_under_a_cap_of_0_997() -> None:
     assert minimax_grid(ATARI, 3, gamma_max=0.9971, t_max=300).fit(ATARI, 300).max_error <= 0.004
 
 
-def test_three_heads_beat_the_published_ten() -> None:
+def test_three_minimax_heads_have_a_smaller_error_than_the_papers_ten_heads() -> None:
     assert minimax_grid(ATARI, 3, gamma_max=0.99, t_max=1000).fit(ATARI, 1000).max_error < 0.2
     assert minimax_grid(ATARI, 1, gamma_max=0.99, t_max=1000).fit(ATARI, 1000).max_error == pytest.approx(
         0.192, abs=5e-4
@@ -48,14 +46,14 @@ def test_three_heads_beat_the_published_ten() -> None:
 
 @pytest.mark.parametrize("cap", [0.95, 0.99, 0.997])
 @pytest.mark.parametrize("wanted", [ATARI, *OTHERS], ids=repr)
-def test_eight_heads_are_as_good_as_any_number(wanted: Discount, cap: float) -> None:
+def test_eight_heads_nearly_reach_the_least_error_of_any_number_of_heads(wanted: Discount, cap: float) -> None:
     bound = least_error_of_any_number_of_heads(wanted, cap, 200)
     error = minimax_grid(wanted, 8, gamma_max=cap, t_max=200).fit(wanted, 200).max_error
     assert error <= bound * 1.02 + 1.05e-5
 
 
 @pytest.mark.parametrize("wanted", [ATARI, *OTHERS], ids=repr)
-def test_two_heads_are_as_good_as_a_brute_force_search(wanted: Discount) -> None:
+def test_two_minimax_heads_are_as_good_as_a_brute_force_search(wanted: Discount) -> None:
     cap, t = 0.999, np.arange(0, 301)
     gammas = np.exp(-np.geomspace(-np.log(cap), 2, 25))
     d = np.asarray(wanted(t))
@@ -70,7 +68,7 @@ def test_two_heads_are_as_good_as_a_brute_force_search(wanted: Discount) -> None
 
 
 def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
-    """Counts how often the error alternates between plus and minus its maximum, as it does in a best approximation."""
+    """Counts the extremes of the error with alternating signs."""
     t = np.arange(t_max + 1)
     error = grid.discount(t) - wanted(t)
     peaks = np.sign(error[np.abs(error) > 0.98 * np.abs(error).max()])
@@ -79,7 +77,7 @@ def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
 
 @pytest.mark.parametrize("wanted", [ATARI, *OTHERS[:3]], ids=repr)
 @pytest.mark.parametrize("heads", [1, 2, 3, 4])
-def test_error_equioscillates(wanted: Discount, heads: int) -> None:
+def test_error_of_a_minimax_grid_equioscillates(wanted: Discount, heads: int) -> None:
     grid = minimax_grid(wanted, heads, gamma_max=0.99999, t_max=400)
     assert _alternations(grid, wanted, 400) >= 2 * heads + 1
 
@@ -95,7 +93,7 @@ def test_more_heads_and_larger_caps_never_increase_the_error() -> None:
 
 
 @pytest.mark.parametrize(("heads", "cap"), [(1, 0.5), (3, 0.9), (10, 0.99), (5, 0.9999)])
-def test_number_of_heads_cap_and_signs_are_respected(heads: int, cap: float) -> None:
+def test_grid_has_the_given_number_of_heads_and_cap_and_no_negative_weights(heads: int, cap: float) -> None:
     grid = minimax_grid(ATARI, heads, gamma_max=cap, t_max=200)
     assert len(grid) == heads
     assert len(np.unique(grid.gammas)) == heads
@@ -108,7 +106,7 @@ def test_sums_of_exponentials_are_recovered_exactly() -> None:
         assert minimax_grid(wanted, heads, gamma_max=0.99, t_max=100).fit(wanted, 100).max_error < 1e-6
 
 
-def test_plain_function_over_a_long_range() -> None:
+def test_minimax_grid_fits_a_python_function_over_5000_steps() -> None:
     wanted = discount.from_function(lambda t: float(np.exp(-np.sqrt(t) / 20)))
     assert minimax_grid(wanted, 5, gamma_max=0.9999, t_max=5000).fit(wanted, 5000).max_error < 0.005
 
@@ -122,6 +120,6 @@ def test_invalid_input_is_rejected_with_a_message(heads: int, cap: float, t_max:
         minimax_grid(ATARI, heads, gamma_max=cap, t_max=t_max)
 
 
-def test_rising_discount_is_refused() -> None:
+def test_rising_discount_is_rejected() -> None:
     with pytest.raises(ValueError, match="a discount must not rise"):
         minimax_grid(lambda t: 0.3 if 0 < t < 5 else 0.9, 3)

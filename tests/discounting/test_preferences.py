@@ -27,17 +27,17 @@ def test_quasi_hyperbolic_preferences_reverse_at_once() -> None:
     assert Offer().reversal(d, 100) == pytest.approx(0, abs=1e-9)
 
 
-def test_equal_values_are_reported() -> None:
+def test_rewards_of_equal_value_are_reported_as_either() -> None:
     assert Offer(1.0, 1.25, 1.0).taken(discount.exponential(0.8), 0) == "either"
 
 
-def test_worthless_rewards_are_equal() -> None:
+def test_rewards_with_value_0_are_worth_the_same() -> None:
     assert Offer().taken(discount.exponential(0.0), 5) == "either"
     assert Offer().taken(discount.from_function(lambda t: 1.0 if t < 3 else 0.0), 2) == "sooner"
     assert Offer().reversal(discount.exponential(0.0), 10) is None
 
 
-def test_extreme_values_are_compared() -> None:
+def test_very_large_and_very_small_rewards_are_compared() -> None:
     assert Offer().taken(discount.hyperbolic(1.7e308), 365) == "later"
     assert Offer().reversal(discount.hyperbolic(1.7e308), 100) == pytest.approx(10)
     assert Offer(sooner=1e308, later=1e-308).taken(discount.none(), 0) == "sooner"

@@ -1,5 +1,3 @@
-"""Compares new weights for given γ's with the grids' own weights, a numerical search and random other weights."""
-
 import inspect
 import math
 import re
@@ -37,8 +35,7 @@ def test_reweighting_a_minimax_grid_returns_its_weights() -> None:
     np.testing.assert_allclose(found.horizons.weights, grid.weights, atol=1e-3)
 
 
-def test_one_head_by_hand() -> None:
-    """Fits w · 0.9^t to 1/(1 + t/10), and finds the same w as a numerical search and the least-squares formula."""
+def test_weight_of_one_head_matches_a_numerical_search_and_a_formula() -> None:
     wanted, t = discount.hyperbolic(0.1), np.arange(101)
     found = reweight(Horizons(np.array([0.9]), np.ones(1)), wanted, t_max=100, tolerance=0.5)
     searched = minimize_scalar(lambda w: np.abs(w * 0.9**t - wanted(t)).max(), bounds=(0, 2), method="bounded")
@@ -52,7 +49,7 @@ def test_one_head_by_hand() -> None:
 
 @settings(max_examples=15)
 @given(st.floats(0.01, 1), st.integers(0, 1000))
-def test_no_other_weights_are_better(k: float, seed: int) -> None:
+def test_random_weights_do_not_have_a_smaller_error(k: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     wanted, t = discount.hyperbolic(k), np.arange(201)
     found = {method: reweight(HEADS, wanted, t_max=200, method=method, tolerance=1.0) for method in FitMethod}
@@ -69,7 +66,7 @@ def test_no_other_weights_are_better(k: float, seed: int) -> None:
         assert square[0] >= square[1] * (1 - 1e-9)
 
 
-def test_the_largest_error_is_found_in_a_long_range() -> None:
+def test_largest_error_over_20000_steps_is_correct() -> None:
     wanted = discount.hyperbolic(0.001)
     heads = Horizons(np.array([0.99, 0.998, 0.9995, 0.9999]), np.ones(4))
     found = reweight(heads, wanted, t_max=20_000)
@@ -95,7 +92,7 @@ def test_priors_deadlines_and_functions_are_accepted() -> None:
 
 def test_error_suggests_a_sufficient_cap() -> None:
     with pytest.raises(
-        InputError, match=r"no number of heads with γ ≤ 0.99 would suffice; with a largest γ of \S+, \d+ heads? "
+        InputError, match=r"No number of heads with γ ≤ 0.99 would suffice. With a largest γ of \S+, \d+ heads? "
     ) as e:
         reweight(HEADS, discount.hyperbolic(0.003), t_max=300)
     words = str(e.value)
@@ -110,12 +107,12 @@ def test_error_suggests_a_sufficient_cap() -> None:
 
 
 @pytest.mark.parametrize("wanted", [discount.none(), discount.exponential(1 - 1e-7), discount.hyperbolic(1e-7)])
-def test_error_suggests_a_horizon_that_is_long_enough_for_any_mixture(wanted: discount.Discount) -> None:
+def test_error_suggests_a_sufficient_cap_for_very_slow_discounts(wanted: discount.Discount) -> None:
     t_max, tolerance = 10_000, 1e-4
     with pytest.raises(InputError, match="cannot express") as problem:
         reweight(Horizons(np.array([0.99]), np.ones(1)), wanted, t_max=t_max, tolerance=tolerance)
     words = re.search(
-        r"largest γ of (0\.\d+), (\d) heads? .* suffice \(its effective horizon is (\S+) steps", str(problem.value)
+        r"largest γ of (0\.\d+), (\d) heads? .* suffice \(effective horizon: (\S+) steps", str(problem.value)
     )
     assert words
     assert 1 / (1 - float(words[1])) == pytest.approx(float(words[3]), rel=0.01)
@@ -131,20 +128,19 @@ def test_a_gamma_just_below_1_is_not_shown_as_1() -> None:
 
 def test_error_suggests_a_sufficient_number_of_heads() -> None:
     two = Horizons(np.array([0.2, 0.99]), np.ones(2))
-    with pytest.raises(InputError, match=r"2 heads with the same largest γ, chosen by minimax_grid, would suffice"):
+    with pytest.raises(InputError, match=r"With the same largest γ, 2 heads chosen by minimax_grid would suffice"):
         reweight(two, discount.hyperbolic(0.1), t_max=200, tolerance=0.04)
 
 
-def test_a_refused_deadline_says_what_accepts_it() -> None:
-    """The message names a tolerance for this fit, and another method with its own tolerance and error."""
+def test_error_for_a_deadline_suggests_two_ways_to_accept_it() -> None:
     wanted = discount.deadline(50)
     with pytest.raises(InputError, match=r"reach an error below 0.4\d+, .*not a mixture") as problem:
         reweight(HEADS, wanted, t_max=200)
     words = str(problem.value)
     other = re.search(
-        r"method=FitMethod.SIGNED_LEAST_SQUARES, tolerance=(\S+) is accepted, .* error of (\S+) at", words
+        r"set method=FitMethod.SIGNED_LEAST_SQUARES, tolerance=(\S+); the largest error is then (\S+) at", words
     )
-    same = re.search(r"; tolerance=(\S+) accepts this fit; if episodes are shorter", words)
+    same = re.search(r"Set tolerance=(\S+) to accept this error\. .* If episodes are shorter", words)
     assert other
     assert same
     signed = reweight(
@@ -154,15 +150,15 @@ def test_a_refused_deadline_says_what_accepts_it() -> None:
     assert reweight(HEADS, wanted, t_max=200, tolerance=float(same[1])).max_error <= float(same[1])
 
 
-def test_a_smooth_discount_that_is_no_mixture_is_expressed_with_signed_weights() -> None:
+def test_signed_weights_express_a_smooth_discount_without_a_prior() -> None:
     wanted = discount.from_function(lambda t: math.exp(-((t / 40) ** 1.3)))
-    with pytest.raises(InputError, match=r"method=FitMethod.SIGNED_MINIMAX reaches 0.0\d+ with these heads"):
+    with pytest.raises(InputError, match=r"With these heads, method=FitMethod.SIGNED_MINIMAX reaches 0.0\d+"):
         reweight(HEADS, wanted, t_max=200, tolerance=0.03)
     assert reweight(HEADS, wanted, t_max=200, tolerance=0.03, method=FitMethod.SIGNED_MINIMAX).max_error < 0.03
 
 
-def test_signed_least_squares_follows_a_deadline_more_closely() -> None:
-    """The largest absolute partial sum of the discount's errors is much smaller than with the other methods."""
+def test_signed_least_squares_fits_a_deadline_better_than_the_other_methods() -> None:
+    """Compares the largest absolute partial sums of the errors."""
     wanted, t = discount.deadline(30), np.arange(201)
     heads = Horizons(np.array([0.05, 0.35, 0.68, 0.88, 0.957, 0.983, 0.994, 0.998]), np.ones(8))
     wrong = {}
@@ -174,10 +170,10 @@ def test_signed_least_squares_follows_a_deadline_more_closely() -> None:
 
 
 @pytest.mark.parametrize("method", ["least_squares", "LEAST_SQUARES", None, 1])
-def test_method_must_be_a_member(method: object) -> None:
+def test_method_must_be_a_member_of_fit_method(method: object) -> None:
     allowed = "FitMethod.MINIMAX, FitMethod.LEAST_SQUARES, FitMethod.SIGNED_MINIMAX, FitMethod.SIGNED_LEAST_SQUARES"
     with pytest.raises(InputError, match=f"^method must be one of {allowed}, got "):
-        # Without the tests' type checker, which would reject it first.
+        # `unwrap` removes the tests' type checker, which would reject the method first.
         inspect.unwrap(reweight)(HEADS, discount.hyperbolic(0.1), method=method)  # type: ignore[arg-type]
 
 
@@ -210,7 +206,7 @@ def test_invalid_input_is_rejected_with_a_message(make: Callable[[], object], wo
         make()
 
 
-def test_inputs_that_made_a_solver_fail_are_fitted_or_rejected_with_the_largest_error() -> None:
+def test_difficult_inputs_do_not_make_the_solver_fail() -> None:
     with pytest.raises(InputError, match=r"largest error over t = 0..100 is 0\.0981"):
         reweight(Horizons(np.array([0.99]), np.ones(1)), discount.hyperbolic(0.01), t_max=100)
     gammas = 1 - 1 / np.geomspace(1, 1000, 50)

@@ -1,5 +1,3 @@
-"""The priors of the Rachlin and the Ebert-Prelec discounts, found by numerical inversion."""
-
 import math
 import time
 from collections.abc import Callable
@@ -31,8 +29,8 @@ priors = st.builds(
 )
 
 
-def test_exponent_one_half_matches_its_closed_form() -> None:
-    """For s = ½ one prior is the Lévy distribution; the other has the cdf 1 - E_½(-√x) = 1 - e^x erfc(√x)."""
+def test_priors_with_exponent_one_half_match_their_closed_forms() -> None:
+    """For s = ½, the stable prior is the Lévy distribution, and the Mittag-Leffler cdf is 1 - e^x erfc(√x)."""
     levy = Stable(1.0, 0.5)
     np.testing.assert_allclose(levy.cdf(RATES), special.erfc(np.sqrt(1 / (4 * RATES))), atol=1e-14)
     x = RATES[RATES > 1e-2]
@@ -45,7 +43,7 @@ def test_exponent_one_half_matches_its_closed_form() -> None:
 
 @pytest.mark.parametrize("make", [Stable, MittagLeffler])
 @pytest.mark.parametrize("s", [0.01, 0.1, 0.5, 0.95, 0.99])
-def test_the_distribution_has_the_discount_as_its_laplace_transform(make: Callable[..., Prior], s: float) -> None:
+def test_the_laplace_transform_of_a_prior_is_its_discount(make: Callable[..., Prior], s: float) -> None:
     """Integrates s(t) = ∫ t e^{-λt} F(λ) dλ by the trapezoidal rule in ln λ."""
     prior, t = make(0.3, s), 2.0
     narrow = make is Stable and s > 0.9  # F rises steeply around λ = k, which needs a finer grid
@@ -57,7 +55,7 @@ def test_the_distribution_has_the_discount_as_its_laplace_transform(make: Callab
 
 @settings(max_examples=6)
 @given(priors)
-def test_density_and_quantile_match_the_distribution_function(prior: Prior) -> None:
+def test_density_and_quantiles_match_the_cdf(prior: Prior) -> None:
     u = np.array([1e-6, 0.01, 0.3, 0.7, 0.99])
     x = np.asarray(prior.quantile(u))
     np.testing.assert_allclose(prior.cdf(x), u, rtol=1e-10)
@@ -71,7 +69,7 @@ def test_density_and_quantile_match_the_distribution_function(prior: Prior) -> N
 
 
 def by_bisection(prior: Prior, u: np.ndarray) -> np.ndarray:
-    """Returns quantiles by bisection in ln λ. Integrates G(y) and 1 - G(y) numerically, without the splines."""
+    """Returns quantiles by bisection in ln λ, without the splines."""
     low, high = np.full(u.shape, -700.0), np.full(u.shape, 700.0)
     for _ in range(60):
         middle = (low + high) / 2
@@ -90,13 +88,13 @@ def test_quantiles_match_bisection(make: Callable[..., Prior], s: float) -> None
         [rng.uniform(size=20), 10 ** rng.uniform(-12, 0, size=10), 1 - 10 ** rng.uniform(-4, 0, size=10)]
     )
     x = np.asarray(prior.quantile(u))
-    # A relative error of 1e-11 in the probability of a tail is an error of 1e-11 / s in the logarithm of a quantile.
+    # A relative error of 1e-11 in a tail probability becomes an error of 1e-11 / s in the logarithm of the quantile.
     np.testing.assert_allclose(x, by_bisection(prior, u), rtol=1e-10 / s)
     np.testing.assert_allclose(prior.cdf(x), u, rtol=1e-10)
 
 
-def test_quantiles_of_very_small_probabilities_follow_the_power_of_the_tail() -> None:
-    """F(λ) of the Mittag-Leffler prior falls as λ^s / (k Γ(1 + s)), also beyond the table of its distribution."""
+def test_quantiles_of_very_small_probabilities_follow_a_power_law() -> None:
+    """For small λ, the cdf of the Mittag-Leffler prior is nearly λ^s / (k Γ(1 + s))."""
     u = np.array([1e-20, 1e-40, 1e-80])
     found = np.asarray(MittagLeffler(0.3, 0.5).quantile(u))
     np.testing.assert_allclose(found, (0.3 * special.gamma(1.5) * u) ** 2, rtol=1e-10)
@@ -115,8 +113,7 @@ def test_quantiles_of_very_small_probabilities_follow_the_power_of_the_tail() ->
     ],
     ids=repr,
 )
-def test_the_quantiles_of_an_environment_under_hazard_are_found_quickly(prior: Prior) -> None:
-    """The hazard wrapper computes 65,536 quantiles. Finding each of them by bisection took minutes."""
+def test_65536_quantiles_are_computed_within_8_seconds(prior: Prior) -> None:
     began = time.process_time()
     quantiles = np.asarray(prior.quantile((np.arange(65_536) + 0.5) / 65_536))
     assert time.process_time() - began < 8
@@ -127,8 +124,8 @@ def test_the_quantiles_of_an_environment_under_hazard_are_found_quickly(prior: P
 
 @settings(max_examples=5)
 @given(st.floats(0.1, 3), st.floats(0.2, 0.75))
-def test_rachlin_is_an_exponential_mixture_of_ebert_prelec(k: float, s: float) -> None:
-    """1 / (1 + k t^s) = ∫ e^{-u} exp(-u k t^s) du, and the distribution functions of the priors mix in the same way."""
+def test_rachlin_prior_is_an_exponential_mixture_of_ebert_prelec_priors(k: float, s: float) -> None:
+    """1 / (1 + k t^s) = ∫ e^{-u} exp(-u k t^s) du, and the cdfs of the priors mix in the same way."""
     x = np.array([0.05, 0.5, 5.0])
     v = np.linspace(-36, 4, 400)  # ln u
     stable = np.asarray(Stable(1.0, s).cdf(np.multiply.outer(np.exp(-v / s) * k ** (-1 / s), x)))
@@ -148,7 +145,7 @@ def test_discounts_match_their_formulas() -> None:
     assert rachlin.hazard_rate(3.0) == pytest.approx(slope, rel=1e-6)
 
 
-def test_exponent_one_gives_the_plain_discount() -> None:
+def test_exponent_one_gives_the_hyperbolic_and_the_exponential_discount() -> None:
     assert discount.rachlin(0.2, 1.0).prior == Exponential(0.2)
     assert discount.ebert_prelec(0.2, 1.0).prior == Dirac(0.2)
     # An exponent of 0.99 gives nearly the same discount.
@@ -159,7 +156,7 @@ def test_exponent_one_gives_the_plain_discount() -> None:
 @pytest.mark.parametrize(
     ("wanted", "cap"), [(discount.rachlin(0.1, 0.6), 0.999), (discount.ebert_prelec(0.05, 0.5), 0.99)], ids=repr
 )
-def test_all_grids_work(wanted: discount.Discount, cap: float) -> None:
+def test_all_grids_fit_rachlin_and_ebert_prelec_discounts(wanted: discount.Discount, cap: float) -> None:
     t_max = 200
     grids: dict[str, Horizons] = {
         "paper": paper_grid(wanted, 40, gamma_max=cap),
@@ -172,19 +169,19 @@ def test_all_grids_work(wanted: discount.Discount, cap: float) -> None:
     assert errors["minimax"] < 2e-3
 
 
-def test_endless_task_has_a_value_only_if_the_product_of_survival_and_discount_has_a_finite_sum() -> None:
+def test_endless_task_needs_survival_times_discount_to_have_a_finite_sum() -> None:
     mdp = HazardousMDP(np.ones((1, 1, 1)), np.ones((1, 1)), discount=discount.ebert_prelec(0.3, 0.5))
     direct = np.exp(-np.sqrt(0.3 * np.arange(20_000))).sum()
     assert action_values(mdp, np.ones((1, 1)))[0, 0] == pytest.approx(direct, rel=1e-12)
     with pytest.raises(InputError, match="not known to be finite"):
         action_values(HazardousMDP(mdp.transitions, mdp.rewards, MittagLeffler(0.3, 0.5)), np.ones((1, 1)))
     both = HazardousMDP(mdp.transitions, mdp.rewards, MittagLeffler(1.0, 0.5), discount.hyperbolic(1.0))
-    t = np.arange(1, 2_000_001, dtype=float)  # the rest, Σ t^{-3/2} beyond T, is 2 / √T plus lower-order terms
+    t = np.arange(1, 2_000_001, dtype=float)  # all later terms sum to about 2 / √t[-1]
     direct = 1 + float((1 / ((1 + np.sqrt(t)) * (1 + t))).sum()) + 2 / math.sqrt(t[-1])
     assert action_values(both, np.ones((1, 1)))[0, 0] == pytest.approx(direct, rel=1e-5)
 
 
-def test_deadline() -> None:
+def test_deadline_discount_is_1_up_to_the_deadline_and_0_after_it() -> None:
     d = discount.deadline(3)
     assert d([0, 3, 3.5, 4]).tolist() == [1, 1, 0, 0]
     assert d.prior is None

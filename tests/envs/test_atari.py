@@ -24,7 +24,7 @@ def test_all_sixty_games_can_be_made() -> None:
 
 @pytest.mark.parametrize("game", ["Pong", "Breakout", "Seaquest", "UpNDown", "Qbert", "MsPacman", "MontezumaRevenge"])
 def test_frames_and_rewards_match_gymnasiums_preprocessing(game: str) -> None:
-    """Runs without sticky actions, because the two libraries draw them differently."""
+    """Compares without sticky actions, because the two libraries draw them differently."""
     name = f"ALE/{game}-v5"
     bare = gymnasium.make(name, frameskip=1, repeat_action_probability=0.0, full_action_space=False)
     twin = gymnasium.wrappers.AtariPreprocessing(
@@ -52,9 +52,9 @@ def test_frames_and_rewards_match_gymnasiums_preprocessing(game: str) -> None:
 
 
 def test_sticky_actions_have_the_right_probability() -> None:
-    """A new action comes j frames late with probability 0.75 · 0.25^j, as the position of Breakout's paddle shows.
+    """Each frame repeats the last action with probability 0.25, so an action is j frames late with 0.75 · 0.25^j.
 
-    Each of a step's four frames repeats the last action with probability 0.25.
+    The position of Breakout's paddle shows how late the action was.
     """
     count = 60
     late = np.zeros(5, int)
@@ -62,7 +62,7 @@ def test_sticky_actions_have_the_right_probability() -> None:
     assert len({frame.tobytes() for frame in references[:3]}) == 3
     ours = Atari("Breakout", count, threads=2)
     ours.reset(np.arange(count))
-    for action in (0, 0, 0, 2):  # stands still, then moves right
+    for action in (0, 0, 0, 2):  # the paddle stands still, then moves right
         ours.send(np.full(count, action))
         frames = ours.receive().frames
     for frame in frames[..., 0]:
@@ -101,7 +101,7 @@ def test_time_limit_truncates_and_returns_the_last_frame() -> None:
     ours.close()
 
 
-def test_the_same_seeds_play_the_same_games() -> None:
+def test_equal_seeds_play_equal_games() -> None:
     def played() -> np.ndarray:
         ours = Atari("Pong", 3)
         frames = [ours.reset(np.array([5, 6, 7]))]
@@ -116,7 +116,7 @@ def test_the_same_seeds_play_the_same_games() -> None:
     assert not np.array_equal(once[:, 0], once[:, 1])
 
 
-def test_invalid_input_is_rejected_with_a_message() -> None:
+def test_invalid_input_raises_an_error() -> None:
     with pytest.raises(ValueError, match=r"unknown Atari game 'Sequest' \(did you mean 'Seaquest'\?\)"):
         Atari("Sequest", 1)
     ours = Atari("Pong", 1)
@@ -132,7 +132,7 @@ def test_invalid_input_is_rejected_with_a_message() -> None:
 @pytest.mark.parametrize(
     ("backend", "switch", "give_way"), [("gpu", "on", True), ("gpu", "off", False), ("cpu", "on", False)]
 )
-def test_emulators_have_low_priority_beside_a_gpu(
+def test_emulators_have_low_priority_if_there_is_a_gpu(
     backend: str, switch: str, give_way: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
@@ -146,7 +146,7 @@ def test_emulators_have_low_priority_beside_a_gpu(
     made.close()
 
 
-def test_emulators_run_without_permission_to_lower_their_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_emulators_run_if_their_priority_cannot_be_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*given: object) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
 

@@ -1,4 +1,4 @@
-"""The exact solver confirms the properties of Foraging."""
+"""Checks the properties of Foraging with the exact solver."""
 
 from dataclasses import replace
 
@@ -20,14 +20,14 @@ def test_no_single_gamma_chooses_the_best_meal_everywhere() -> None:
         assert choice.earned < 0.85 * best.earned
 
 
-def test_ten_horizons_choose_the_best_meal_everywhere() -> None:
+def test_hyper_rainbow_chooses_the_best_meal_everywhere() -> None:
     best = foraging.best_choice()
     choice = foraging.exact_choice(foraging.hyper_rainbow())
     assert choice.meals.tolist() == best.meals.tolist() == [1, 2, 9, 3, 7, 9]
     assert choice.earned == pytest.approx(best.earned)
 
 
-def test_environment_matches_the_mdp() -> None:
+def test_trails_lead_to_their_meals() -> None:
     field = Foraging()
     world = field.environment()
     step = jax.jit(world.step)
@@ -44,7 +44,7 @@ def test_environment_matches_the_mdp() -> None:
                 assert float(seen.reward) == (float(row[end]) if t == distance - 1 else 0)
 
 
-def test_episodes_are_truncated() -> None:
+def test_episode_is_truncated_after_most_steps() -> None:
     world = Foraging("S.9", most_steps=3).environment()
     state, _ = world.reset(jax.random.key(0))
     for t in range(3):
@@ -52,7 +52,7 @@ def test_episodes_are_truncated() -> None:
         assert (bool(seen.truncated), bool(seen.terminated)) == (t == 2, False)
 
 
-def test_invalid_maps_are_rejected() -> None:
+def test_invalid_map_raises_an_error() -> None:
     with pytest.raises(ValueError, match="drawn with digits"):
         Foraging("S?9")
     with pytest.raises(ValueError, match="needs a start"):

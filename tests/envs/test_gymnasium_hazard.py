@@ -19,7 +19,7 @@ class Endless(gymnasium.Env):
         return 0, 1.0, False, False, {}
 
 
-def test_survival_matches_the_prior() -> None:
+def test_survival_of_episodes_matches_the_prior() -> None:
     prior = Exponential(0.3)
     env = GymnasiumHazard(Endless(), prior)
     alive = np.zeros(15)
@@ -38,7 +38,7 @@ def test_survival_matches_the_prior() -> None:
     assert np.all(np.abs(alive / episodes - expected) < 4.5 * error)
 
 
-def test_a_seed_repeats_an_episode() -> None:
+def test_equal_seeds_give_episodes_of_equal_length() -> None:
     def length(seed: int) -> int:
         env = GymnasiumHazard(Endless(), Exponential(0.3))
         env.reset(seed=seed)
@@ -52,7 +52,6 @@ def test_a_seed_repeats_an_episode() -> None:
 
 
 def test_hazard_is_independent_of_the_first_observation() -> None:
-    """The hazard and the observation use the same seed, but different random streams."""
     world = GymnasiumHazard(gymnasium.make("CartPole-v1"), Uniform(1.0))
     seen, hidden = [], []
     for seed in range(300):
@@ -62,7 +61,7 @@ def test_hazard_is_independent_of_the_first_observation() -> None:
     assert abs(np.corrcoef(seen, hidden)[0, 1]) < 0.2
 
 
-def test_unseeded_copies_draw_different_hazards() -> None:
+def test_unseeded_wrappers_draw_different_hazards() -> None:
     def hidden(seed: int | None = None) -> float:
         env = GymnasiumHazard(Endless(), Uniform(1.0), seed)
         env.reset()

@@ -1,4 +1,4 @@
-"""Gymnasium environments: what they return, and which ones are rejected."""
+"""Checks the adapter for Gymnasium environments."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from multihorizon.training.worlds import world
 
 
 class Shown(gymnasium.Env[Any, Any]):
-    """Observations hold the step number. Episodes last three steps."""
+    """Every observation is filled with the step number. Episodes last three steps."""
 
     action_space = Discrete(2)
 
@@ -41,7 +41,9 @@ class Shown(gymnasium.Env[Any, Any]):
         ((7,), np.float64, (7,), "float32"),
     ],
 )
-def test_observations(shape: tuple[int, ...], dtype: Any, frame: tuple[int, ...], kept: str) -> None:
+def test_observations_have_the_declared_shape_and_type(
+    shape: tuple[int, ...], dtype: Any, frame: tuple[int, ...], kept: str
+) -> None:
     made = Gymnasium(lambda: Shown(shape, dtype), 2)
     assert (made.frame_shape, made.frame_dtype, made.actions) == (frame, kept, 2)
     assert made.reset(np.arange(2)).shape == (2, *frame)
@@ -53,17 +55,17 @@ def test_observations(shape: tuple[int, ...], dtype: Any, frame: tuple[int, ...]
     np.testing.assert_array_equal(moves.finals, np.full((2, *frame), 3, kept))
 
 
-def test_channels_first_images_are_rejected() -> None:
+def test_images_with_channels_first_raise_an_error() -> None:
     with pytest.raises(ValueError, match=r"must be \[height width channels\], but those of .* are \(3, 64, 64\)"):
         Gymnasium(lambda: Shown((3, 64, 64)), 1)
 
 
-def test_observations_with_more_than_three_axes_are_rejected() -> None:
+def test_observations_with_four_axes_raise_an_error() -> None:
     with pytest.raises(ValueError, match=r"those of .* have 4 axes, \(2, 8, 8, 3\)"):
         Gymnasium(lambda: Shown((2, 8, 8, 3)), 1)
 
 
-def test_nan_reward_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nan_reward_raises_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Shown, "step", lambda self, action: (self._seen(), np.nan, False, False, {}))
     made = Gymnasium(lambda: Shown((4,)), 2)
     made.reset(np.arange(2))
@@ -76,7 +78,7 @@ def test_nan_reward_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     ("problem", "said"),
     [(ValueError("no such\n  level"), "no such level"), (NotImplementedError(), "NotImplementedError")],
 )
-def test_errors_from_making_an_environment_become_one_line(problem: Exception, said: str) -> None:
+def test_error_while_making_an_environment_becomes_one_line(problem: Exception, said: str) -> None:
     def broken() -> gymnasium.Env[Any, Any]:
         raise problem
 
@@ -88,7 +90,7 @@ def test_errors_from_making_an_environment_become_one_line(problem: Exception, s
         del gymnasium.registry["Broken-v0"]
 
 
-def test_registered_environment_need_not_support_rendering() -> None:
+def test_environment_without_rendering_can_be_made() -> None:
     gymnasium.register("Plain-v0", lambda: Shown((4,)))
     try:
         assert Gymnasium("Plain-v0", 1).frame_shape == (4,)
@@ -98,7 +100,7 @@ def test_registered_environment_need_not_support_rendering() -> None:
         del gymnasium.registry["Plain-v0"]
 
 
-def test_observation_that_does_not_match_its_space_is_rejected() -> None:
+def test_observation_outside_its_space_raises_an_error() -> None:
     class Odd(Shown):
         def _seen(self) -> Any:
             return np.zeros(3, np.uint8)
@@ -115,7 +117,7 @@ def test_lunar_lander_trains_longer_by_default(name: str, monkeypatch: pytest.Mo
 
 
 class Remembering(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """A wrapper that does not record its arguments, so that Gymnasium cannot make it again."""
+    """A wrapper that Gymnasium cannot copy, because it does not record its arguments."""
 
 
 @pytest.mark.parametrize("one", [Shown((3,)), Remembering(gymnasium.make("CartPole-v1"))])

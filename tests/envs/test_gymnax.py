@@ -1,4 +1,4 @@
-"""The adapter accepts JAX environments with any version of gymnax's interface."""
+"""Checks the adapter for JAX environments with any version of gymnax's interface."""
 
 from typing import Any, NamedTuple
 
@@ -74,14 +74,14 @@ def test_termination_and_truncation_are_distinguished(kind: Any, action: int, st
         assert ended == ((terminated, not terminated) if count == steps else (False, False))
 
 
-def test_environments_train_with_and_without_params() -> None:
+def test_agents_train_with_and_without_params() -> None:
     agent = mh.agent("dqn", warm_up_steps=200, replay_capacity=1_000, batch=8)
     for env in (New(), (New(), Params(4))):
         run = mh.train(agent, env, steps=400, training_steps=400, evaluation_steps=0)
         assert run.metrics[-1]["episodes"] > 0
 
 
-def test_continuous_actions_are_rejected() -> None:
+def test_continuous_actions_raise_an_error() -> None:
     class Continuous(Old):
         def action_space(self, params: Any) -> Any:
             return object()

@@ -1,4 +1,4 @@
-"""Under the wrapper, episodes survive with the probabilities that the prior predicts."""
+"""Checks the hazard wrapper for JAX environments, and MinAtar."""
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ EPISODES = 20_000
 @pytest.mark.parametrize(
     "prior", [Exponential(0.2), Uniform(0.5), Dirac(0.1), Mixture([Dirac(0.0), Exponential(1.0)], [0.3, 0.7])], ids=repr
 )
-def test_survival(prior: Prior) -> None:
-    world = Hazard(Foraging("S.", most_steps=0).environment(), prior)  # never ends by itself
+def test_survival_of_episodes_matches_the_prior(prior: Prior) -> None:
+    world = Hazard(Foraging("S.", most_steps=0).environment(), prior)  # ends only by hazard
 
     def lifetime(key: jax.Array) -> jax.Array:
         reset_key, key = jax.random.split(key)
@@ -35,7 +35,7 @@ def test_survival(prior: Prior) -> None:
     assert np.all(np.abs(alive - expected) < 4.5 * error + 1e-4)
 
 
-def test_the_reward_of_the_last_step_is_earned() -> None:
+def test_fatal_step_earns_its_reward() -> None:
     world = Hazard(Foraging("S9").environment(), Dirac(50.0))
     state, _ = world.reset(jax.random.key(0))
     _, step = world.step(jax.random.key(1), state, jnp.asarray(3))

@@ -28,9 +28,9 @@ def test_mdp_values_match_the_closed_form(prior: hazard.Prior, d: discount.Disco
 def test_true_values_match_the_paper() -> None:
     values = Pathworld().values(discount.hyperbolic(0.05))
     np.testing.assert_allclose(values, [i / (1 + 0.05 * i**2) for i in range(1, 16)])
-    assert values.argmax() + 1 in (4, 5)  # both are worth 20/9
+    assert values.argmax() + 1 in (4, 5)  # paths 4 and 5 are both worth 20/9
 
 
-def test_zero_paths_are_rejected() -> None:
+def test_zero_paths_raise_an_error() -> None:
     with pytest.raises(ValueError, match="the number of paths must be a whole number of at least 1"):
         Pathworld(0)

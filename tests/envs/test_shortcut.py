@@ -1,4 +1,4 @@
-"""Checks which way through the shortcut world is best under each discount, by the exact solver and by hand."""
+"""Checks the best route through the shortcut world, with the exact solver and by hand."""
 
 from dataclasses import replace
 
@@ -15,17 +15,16 @@ START = 14
 
 
 def best(ways: Shortcut, gamma: float) -> tuple[int, np.ndarray]:
-    """Returns the best first action, and the values of all actions."""
     found = optimal_control(replace(ways.mdp(), discount=exponential(gamma)))
     return int(found.policy[START]), found.values[START]
 
 
-def test_values_match_those_computed_by_hand() -> None:
-    """Before the step that pays: 5 dangerous steps to the right, 11 steps down, or 4 + 5 · 3 time units up."""
+def test_values_match_a_hand_calculation() -> None:
+    """The last step pays. Before it, a route has 5 dangerous steps, 11 dry steps, or 4 + 5 · 3 time units with mud."""
     for gamma in (0.6, 0.9, 0.98):
         _, values = best(Shortcut(), gamma)
         dry, dangerous = gamma**11, (0.9 * gamma) ** 5
-        assert values[RIGHT] == pytest.approx(max(dangerous, 0.9 * gamma**2 * dry))  # go on, or turn back
+        assert values[RIGHT] == pytest.approx(max(dangerous, 0.9 * gamma**2 * dry))  # continue or turn back
         assert values[DOWN] == pytest.approx(max(dry, gamma**2 * dangerous))
         back = max(dry, dangerous)
         assert values[UP] == pytest.approx(max(gamma ** (1 + 1 + 5 * 3 + 1 + 1), gamma**2 * back))
@@ -34,16 +33,16 @@ def test_values_match_those_computed_by_hand() -> None:
 @pytest.mark.parametrize(
     ("ways", "gamma", "first"),
     [
-        (Shortcut(), 0.85, RIGHT),  # 0.9⁵ is more than γ⁶
+        (Shortcut(), 0.85, RIGHT),  # because 0.9⁵ > γ⁶
         (Shortcut(), 0.97, DOWN),
         (Shortcut(survival=0.6), 0.85, DOWN),
         (Shortcut(survival=1.0), 0.97, RIGHT),
-        (Shortcut(mud_duration=1.0), 0.97, UP),  # the way through the mud has fewer steps
+        (Shortcut(mud_duration=1.0), 0.97, UP),  # the muddy route has fewer steps than the dry route
         (Shortcut(mud_duration=1.3), 0.97, UP),
         (Shortcut(mud_duration=1.5), 0.97, DOWN),
     ],
 )
-def test_the_best_way_depends_on_discount_danger_and_mud(ways: Shortcut, gamma: float, first: int) -> None:
+def test_best_route_depends_on_discount_danger_and_mud(ways: Shortcut, gamma: float, first: int) -> None:
     assert best(ways, gamma)[0] == first
 
 

@@ -1,4 +1,4 @@
-"""Durations and survivals that environments report are read and checked, and hazard depends on the duration."""
+"""Checks how durations and survivals are read from environments, and how they affect hazard."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from multihorizon.errors import InputError
 
 
 class Timed(gymnasium.Env[Any, Any]):
-    """Returns the given infos in turn, starting with `infos[0]` in each episode. Episodes have three steps."""
+    """Returns the given infos in turn. Each episode has three steps and begins with `infos[0]`."""
 
     observation_space, action_space = Box(0, 9, (1,)), Discrete(2)
 
@@ -55,7 +55,7 @@ def test_gymnasium_timing_is_read_from_info_even_at_the_last_step() -> None:
     starts = iter((0, 1))
 
     def make() -> Timed:
-        first = next(starts)  # the first environment begins with whole numbers, and the second does not
+        first = next(starts)  # only the first environment begins with whole numbers
         return Timed(infos[first:] + infos[:first], ("duration", "survival"))
 
     found = moved(make, 4, count=2)
@@ -65,7 +65,7 @@ def test_gymnasium_timing_is_read_from_info_even_at_the_last_step() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{"timing": None}, {}])
-def test_a_declaration_of_none_is_the_same_as_no_declaration(metadata: Any) -> None:
+def test_timing_declared_as_none_counts_as_not_declared(metadata: Any) -> None:
     def make() -> Timed:
         made = Timed([{}])
         made.metadata = metadata
@@ -87,13 +87,13 @@ def test_a_declaration_of_none_is_the_same_as_no_declaration(metadata: Any) -> N
 
 
 @pytest.mark.parametrize("declared", [5, 2.5, True, {"duration": True}, np.array(["duration"]), object()])
-def test_a_declaration_of_another_type_gives_one_line(declared: Any) -> None:
+def test_timing_declaration_of_wrong_type_raises_a_one_line_error(declared: Any) -> None:
     for use in (lambda make: Gymnasium(make, 1), lambda make: GymnasiumHazard(make(), Dirac(0.1))):
-        with pytest.raises(InputError, match=r'^metadata\["timing"\] must name fields, as in .*got [^\n]+$'):
+        with pytest.raises(InputError, match=r'^metadata\["timing"\] must be a tuple of field names, .*got [^\n]+$'):
             use(lambda: Timed([{}], declared))
 
 
-def test_metadata_of_another_type_gives_one_line() -> None:
+def test_metadata_of_wrong_type_raises_an_error() -> None:
     def make() -> Timed:
         made = Timed([{}])
         made.metadata = None  # type: ignore[assignment]
@@ -103,7 +103,7 @@ def test_metadata_of_another_type_gives_one_line() -> None:
         Gymnasium(make, 1)
 
 
-def test_only_declared_fields_are_read() -> None:
+def test_only_declared_timing_fields_are_read() -> None:
     info = {"duration": 2.0, "survival": 0.5}
     both, neither = Gymnasium(lambda: Timed([info], ["survival"]), 1), Gymnasium(lambda: Timed([{}]), 1)
     assert both.timing == TimingFields(survival=True)
@@ -124,12 +124,18 @@ def test_only_declared_fields_are_read() -> None:
         ({"survival": 0.0}, "survival", r"a survival of 0; it is a probability and must lie in \(0, 1\]"),
         ({"survival": 1.01}, "survival", r"a survival of 1.01; it is a probability"),
         ({"survival": "high"}, "survival", r"""info\["survival"\] must be a number, got 'high'"""),
-        ({}, "survival", r'names "survival", so the info of every step must contain it'),
-        ({"duration": 2.0}, None, r'without declaring it; .* metadata\["timing"\] = \("duration",\), and to ignore it'),
+        ({}, "survival", r'declares "survival" in .*, but a step has no info\["survival"\]'),
+        (
+            {"duration": 2.0},
+            None,
+            r'without declaring it; set metadata\["timing"\] to \("duration",\) to learn with it',
+        ),
         ({}, "durations", r"unknown field in metadata.*'durations' \(did you mean 'duration'\?\)"),
     ],
 )
-def test_invalid_gymnasium_timing_gives_one_line(info: dict[str, Any], declared: str | None, problem: str) -> None:
+def test_invalid_gymnasium_timing_raises_a_one_line_error(
+    info: dict[str, Any], declared: str | None, problem: str
+) -> None:
     with pytest.raises(InputError, match=problem) as caught:
         moved(lambda: Timed([{"duration": 1.0, "survival": 1.0}, info] if declared else [{}, {}, info], declared), 3)
     assert "\n" not in str(caught.value)
@@ -151,7 +157,7 @@ class Ticking:
         return state, Step(jnp.zeros(1), jnp.ones(()), no, no, self.duration, self.survival)
 
 
-def test_fields_of_a_jax_environment_are_known_without_a_step() -> None:
+def test_timing_fields_of_a_jax_environment_are_known_without_a_step() -> None:
     assert timing_fields(Foraging().environment()) == TimingFields()
     assert timing_fields(Ticking(2.0)) == TimingFields(duration=True)
     assert timing_fields(Hazard(Ticking(2, jnp.ones(())), Dirac(0.1))) == TimingFields(duration=True, survival=True)
@@ -200,7 +206,7 @@ def _alive(environment: Any, episodes: int = 20_000) -> float:
 def test_longer_steps_are_survived_less_often_under_hazard() -> None:
     assert _alive(Hazard(Ticking(3.0), Dirac(0.2))) == pytest.approx(np.exp(-0.6), abs=0.015)
     assert _alive(Hazard(Ticking(), Dirac(0.2))) == pytest.approx(np.exp(-0.2), abs=0.015)
-    # The survival that a step reports is only a belief: without Lethal it ends no episode.
+    # Without `Lethal`, reported survival ends no episode.
     assert _alive(Hazard(Ticking(survival=0.3), Dirac(0.2))) == pytest.approx(np.exp(-0.2), abs=0.015)
     assert _alive(Lethal(Ticking(3.0, 0.3))) == pytest.approx(0.3, abs=0.015)
     assert _alive(Hazard(Lethal(Ticking(3.0, 0.5)), Dirac(0.2))) == pytest.approx(0.5 * np.exp(-0.6), abs=0.015)
@@ -213,7 +219,7 @@ def test_longer_steps_are_survived_less_often_under_hazard() -> None:
 
 
 def test_lethal_shortcut_earns_its_expected_return() -> None:
-    """The path has five dangerous steps, each survived with probability 0.9, and then reaches the goal."""
+    """The route to the goal has five dangerous steps, and the agent survives each with probability 0.9."""
     environment = Lethal(Shortcut().environment())
 
     def walked(key: jax.Array) -> jax.Array:

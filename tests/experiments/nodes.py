@@ -1,4 +1,4 @@
-"""Simulates a Ray cluster. Its head node has no CPU cores. Commands on stdin add and remove other nodes."""
+"""Simulates a Ray cluster, whose head has no CPU cores. Commands on stdin add and remove other nodes."""
 
 import os
 import sys

@@ -6,13 +6,13 @@ from multihorizon.discounting import discount
 from multihorizon.experiments.experiment import Experiment, ExperimentRun
 
 SETTINGS = {"warm_up_steps": 100, "replay_capacity": 400, "epsilon": Epsilon(decay_steps=300)}
-SIZE = {"seeds": 3, "steps": 16_000, "training_steps": 800}  # takes some seconds, so that tests can interrupt it
+SIZE = {"seeds": 3, "steps": 16_000, "training_steps": 800}  # long enough to interrupt
 AGENT, WANTED = preset("dqn"), discount.exponential(0.99)
 EXPERIMENT = Experiment(
     name="small",
     title="One agent in two worlds",
     about="To be killed.",
-    runs=[  # they differ only in evaluation, so that their programs are compiled once
+    runs=[  # equal in training, so that their programs are compiled once
         ExperimentRun(AGENT, "foraging/hazard", wanted=WANTED, settings=SETTINGS, evaluation_steps=20, **SIZE),
         ExperimentRun(AGENT, "foraging", wanted=WANTED, settings=SETTINGS, **SIZE),
     ],

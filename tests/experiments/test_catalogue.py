@@ -28,7 +28,7 @@ def test_every_run_can_be_configured_and_drawn(name: str) -> None:
     labels = {run["label"] for run in description["runs"]}
     assert one.pairs
     assert {label for pair in one.pairs for label in pair} <= labels
-    for environment in {run.environment for run in one.runs}:  # the figures compare agents in the same games
+    for environment in {run.environment for run in one.runs}:  # figures compare agents in the same games
         assert {run.label for run in one.runs if run.environment == environment} == labels
     for run in one.runs:
         configuration = run.configuration()
@@ -40,7 +40,7 @@ def test_every_run_can_be_configured_and_drawn(name: str) -> None:
         assert len(run["wanted"]["times"]) == len(values)
 
 
-def test_sizes_match_the_paper() -> None:
+def test_numbers_of_runs_and_steps_match_the_paper() -> None:
     counts = {name: len(experiment(name).runs) for name in ("hyper-vs-multi", "auxiliary", "ablation", "priority")}
     assert counts == {"hyper-vs-multi": 19 * 3, "auxiliary": 60 * 2, "ablation": 10 * 8, "priority": 60 * 3}
     assert len(set(NINETEEN_GAMES)) == 19
@@ -59,7 +59,7 @@ def test_priority_experiment_differs_only_in_the_priority() -> None:
     assert plain(alike) == plain(averaged.agent)
 
 
-def test_other_grids_fit_better_than_the_papers() -> None:
+def test_gauss_and_minimax_grids_fit_better_than_the_papers_grid() -> None:
     errors = {}
     for run in experiment("grids").runs:
         agent = run.configuration().agent
@@ -73,7 +73,7 @@ def test_other_grids_fit_better_than_the_papers() -> None:
     assert errors["minatar/breakout", "hyper-rainbow-minimax"] < 0.1 < errors["minatar/breakout", "hyper-rainbow-paper"]
 
 
-def test_custom_experiments_are_validated() -> None:
+def test_invalid_experiment_raises_an_error() -> None:
     run = ExperimentRun(preset("dqn"), "foraging", wanted=discount.exponential(0.99))
     with pytest.raises(ValueError, match="share the folder foraging/dqn; give their agents different names"):
         Experiment("mine", "", "", [run, run])
@@ -98,7 +98,7 @@ def test_descriptions_do_not_mention_the_size_of_the_runs(name: str) -> None:
         ({"settings": {"loss": 3}}, r"the settings of dqn are invalid: loss must be mh\.Huber\(\) or .*, got 3"),
         (
             {"agent": replace(preset("dqn"), name="")},
-            "name must contain a letter or digit, as it names a folder, got ''",
+            "name must contain a letter or digit, because it names a folder, got ''",
         ),
         ({"agent": replace(preset("dqn"), name="..")}, "name must contain a letter or digit"),
         (
@@ -107,6 +107,6 @@ def test_descriptions_do_not_mention_the_size_of_the_runs(name: str) -> None:
         ),
     ],
 )
-def test_custom_runs_are_validated(given: dict[str, Any], words: str) -> None:
+def test_invalid_run_raises_an_error(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         ExperimentRun(**{"agent": preset("dqn"), "environment": "foraging"} | given).configuration()

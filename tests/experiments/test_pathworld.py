@@ -1,4 +1,4 @@
-"""Every number of the paper's Pathworld tables."""
+"""Checks every number of the paper's Pathworld tables."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_closed_forms_match_the_paper_to_its_last_digit(outcomes: dict[str, path
         assert [row["paper"] for row in table.values()] == figures
 
 
-def test_uniform_hazard_matches_within_the_papers_sampling_noise(
+def test_errors_under_uniform_hazard_match_the_paper_within_its_noise(
     outcomes: dict[str, pathworld.PathworldResult],
 ) -> None:
     table = outcomes["uniform_hazard"].table()
@@ -33,13 +33,13 @@ def test_uniform_hazard_matches_within_the_papers_sampling_noise(
         assert row["ours"] == pytest.approx(row["paper"], rel=0.03)
 
 
-def test_learned_values_agree_with_closed_forms(outcomes: dict[str, pathworld.PathworldResult]) -> None:
+def test_learned_values_match_closed_forms(outcomes: dict[str, pathworld.PathworldResult]) -> None:
     for outcome in outcomes.values():
         for agent, values in outcome.learned.items():
             assert np.abs(values - outcome.closed[agent]).max() < 0.01 * outcome.true.max()
 
 
-def test_simulated_truth_agrees_with_closed_forms(outcomes: dict[str, pathworld.PathworldResult]) -> None:
+def test_simulated_values_match_closed_forms(outcomes: dict[str, pathworld.PathworldResult]) -> None:
     for outcome in outcomes.values():
         rewards = np.arange(1, 16)
         share = outcome.true / rewards
@@ -47,7 +47,7 @@ def test_simulated_truth_agrees_with_closed_forms(outcomes: dict[str, pathworld.
         assert np.all(np.abs(outcome.simulated - outcome.true) < 4.5 * standard_error)
 
 
-def test_learned_tables_match_the_paper_within_noise(outcomes: dict[str, pathworld.PathworldResult]) -> None:
+def test_errors_of_learned_values_match_those_of_closed_forms(outcomes: dict[str, pathworld.PathworldResult]) -> None:
     for outcome in outcomes.values():
         for row in outcome.table().values():
             assert row["learned"] == pytest.approx(row["ours"], rel=0.02, abs=0.002)

@@ -1,4 +1,4 @@
-"""A sweep on Ray ends with the same results if workers are killed or a node of a simulated cluster is lost."""
+"""Checks that sweeps on Ray survive lost workers and nodes, and that local clusters are safe."""
 
 import json
 import os
@@ -77,7 +77,7 @@ class Sweep:
                 self._running.pop(told[1], None)
 
     def worker(self, but: int = 0) -> int:
-        """Returns a process, other than `but`, that trains an unfinished run with a checkpoint."""
+        """Returns a process, other than `but`, whose run has a checkpoint and is unfinished."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self.process.poll() is None:
             for run in EXPERIMENT.runs:
@@ -114,7 +114,7 @@ def test_sweep_survives_lost_workers_and_a_lost_node(undisturbed: Path, cluster:
     assert len(set(re.findall(r"process (\d+)", "".join(sweep.said)))) >= 4
 
 
-# Ray reads these settings when it is imported, and the user may have chosen ones that are not safe.
+# A user may have imported Ray with unsafe settings.
 LISTENERS = """
 import os
 os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1", "RAY_AUTH_MODE": "disabled"}
@@ -135,14 +135,14 @@ assert os.environ["RAY_AUTH_MODE"] == "disabled"
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp6").exists(), reason="reads Linux's table of sockets")
-def test_local_cluster_listens_on_the_loopback_interface_only() -> None:
+def test_local_cluster_listens_only_on_the_loopback_interface() -> None:
     done = subprocess.run([sys.executable, "-c", LISTENERS], capture_output=True, text=True, timeout=120, check=True)
     addresses = {listener.partition(":")[0] for listener in done.stdout.split()}
     assert addresses
     assert addresses <= {"0100007F", "0" * 16 + "FFFF00000100007F", "0" * 24 + "01000000"}
 
 
-def test_a_local_cluster_that_is_not_safe_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsafe_local_cluster_raises_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     ray_cluster.check_loopback(["127.0.0.1", "127.0.0.2", "::1"])
     with pytest.raises(InputError, match=r"listens on the network, at 192\.0\.2\.2, so the sweep was not started"):
         ray_cluster.check_loopback(["127.0.0.1", "192.0.2.2"])

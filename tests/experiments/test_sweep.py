@@ -1,4 +1,4 @@
-"""Sweeps that are stopped at any time and resumed have the same results and repeat no run."""
+"""Sweeps that are interrupted and resumed have the same results, and repeat no finished run."""
 
 import json
 import random
@@ -23,7 +23,7 @@ from multihorizon.runs.folder import RUN
 from multihorizon.training.trainer import Progress
 
 
-def test_folder_describes_the_experiment(undisturbed: Path) -> None:
+def test_sweep_writes_all_files_of_an_experiment(undisturbed: Path) -> None:
     held = json.loads((undisturbed / "experiment.json").read_text())
     assert {"name", "title", "about", "pairs", "panels", "runs"} <= set(held)
     assert [run["folder"] for run in held["runs"]] == ["foraging-hazard/dqn", "foraging/dqn"]
@@ -42,9 +42,9 @@ def test_finished_runs_are_not_repeated(undisturbed: Path, capsys: pytest.Captur
     shutil.copytree(undisturbed, out)
     first, second = (out / run.folder for run in EXPERIMENT.runs)
     written = {path: path.stat().st_mtime_ns for path in first.iterdir() if path.is_file()}
-    (second / "weights.npz").unlink()  # as if it had been killed before its first checkpoint
+    (second / "weights.npz").unlink()  # as if killed before the first checkpoint
     shutil.rmtree(second / "checkpoints")
-    (first / "checkpoints/iteration-000009-00000000.npz").touch()  # as if it had been killed just after it finished
+    (first / "checkpoints/iteration-000009-00000000.npz").touch()  # as if killed before old files were deleted
     assert main(words(out, "--json")) == 0
     told = json.loads(capsys.readouterr().out)
     assert [run["state"] for run in told["runs"]] == ["done", "done"]
@@ -53,7 +53,6 @@ def test_finished_runs_are_not_repeated(undisturbed: Path, capsys: pytest.Captur
 
 
 def test_killed_sweep_resumes_to_the_same_results(undisturbed: Path, tmp_path: Path) -> None:
-    """Kills the process with SIGKILL at random times. `benchmarks/kill_sweep.py` does so more often, with more runs."""
     out, rng = tmp_path / "small", random.Random(2)
     for _ in range(2):
         process = subprocess.Popen(command(out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -97,7 +96,7 @@ def test_run_that_raises_does_not_stop_the_others(
         assert f"the run raised RuntimeError: no rule for {name}" in shown
 
 
-def test_two_sweeps_do_not_share_a_folder(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_second_sweep_in_a_folder_raises_an_error(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from multihorizon.runs.folder import Lock
 
     lock = Lock(undisturbed)
@@ -109,7 +108,6 @@ def test_two_sweeps_do_not_share_a_folder(undisturbed: Path, capsys: pytest.Capt
 
 
 def test_number_of_evaluation_environments_may_change(undisturbed: Path, tmp_path: Path) -> None:
-    """It depends on the device, which may change when a sweep is resumed."""
     out = tmp_path / "small"
     shutil.copytree(undisturbed, out)
     path = out / EXPERIMENT.runs[0].folder / "config.json"
@@ -143,11 +141,13 @@ def test_hazard_environments_train_without_hazard(undisturbed: Path) -> None:
     assert 0 < np.mean(judged["evaluation_returns"]) < np.mean(judged["returns"])
 
 
-def test_experiment_may_grow_but_started_runs_stay(undisturbed: Path) -> None:
+def test_runs_may_be_added_but_started_runs_may_not_change(undisturbed: Path) -> None:
     more = ExperimentRun(replace(AGENT, name="more"), "foraging", seeds=1)
     planned = plan(replace(EXPERIMENT, runs=[more, *EXPERIMENT.runs]), undisturbed, 5.0)
     assert [one.finished for one in planned] == [False, True, True]
-    with pytest.raises(ValueError, match="holds runs that small no longer lists: foraging/dqn; add them to small"):
+    with pytest.raises(
+        ValueError, match="holds runs that small no longer lists: foraging/dqn; add these runs to small"
+    ):
         plan(replace(EXPERIMENT, runs=[more, EXPERIMENT.runs[0]]), undisturbed, 5.0)
     for given, differs in (({"seeds": 2}, "seeds is 3, not 2"), ({"steps": 12_000}, "steps is 16000, not 12000")):
         with pytest.raises(
@@ -157,7 +157,7 @@ def test_experiment_may_grow_but_started_runs_stay(undisturbed: Path) -> None:
             plan(EXPERIMENT.scaled(**given), undisturbed, 5.0)
 
 
-def test_first_difference_is_reported() -> None:
+def test_difference_names_the_first_setting_that_differs() -> None:
     held = {"type": "A", "loss": {"type": "Huber"}, "gammas": [0.9, 0.99], "n": 1}
     assert difference(held, {**held}) is None
     assert difference(held, held | {"n": 2, "gammas": [0.9, 0.5]}) == "gammas.1 is 0.99, not 0.5"

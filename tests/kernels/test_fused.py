@@ -1,4 +1,4 @@
-"""Compares GPU kernels, interpreted on the CPU, with their plain twins, and lowers them for a GPU."""
+"""Compares interpreted GPU kernels with versions in plain JAX, and lowers the kernels for a GPU."""
 
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ WHOLE_LAYERS = [(84, *LAYERS[0][1:]), (21, *LAYERS[1][1:]), (11, *LAYERS[2][1:])
 
 
 def layer(side: int, inputs: int, size: int, stride: int, outputs: int, seeds: int = 2) -> tuple[Any, ...]:
-    """Returns images, weights, biases and cotangents, with three images for each seed."""
+    """Returns images, weights, biases and cotangents."""
     keys = jax.random.split(jax.random.key(0), 4)
     out = -(-side // stride), -(-(side + 1) // stride)
     return (
@@ -36,7 +36,7 @@ def with_gradients(convolve: Any, images: Any, weights: Any, biases: Any, cotang
 
 
 @pytest.mark.parametrize(("side", "inputs", "size", "stride", "outputs"), LAYERS)
-def test_fused_convolution_and_gradients_match_the_plain_twin(
+def test_fused_convolution_and_its_gradients_match_plain_jax(
     side: int, inputs: int, size: int, stride: int, outputs: int
 ) -> None:
     assert fits((size, size, inputs, outputs), stride)
@@ -47,8 +47,8 @@ def test_fused_convolution_and_gradients_match_the_plain_twin(
         np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_supported_sizes() -> None:
-    assert not fits((3, 3, 4, 16), 1)  # MinAtar's
+def test_convolution_kernels_reject_unsupported_sizes() -> None:
+    assert not fits((3, 3, 4, 16), 1)  # MinAtar's convolution
     assert not fits((8, 8, 3, 32), 4)
     assert not fits((8, 8, 4, 48), 4)
     assert not fits((4, 4, 16, 32), 3)
@@ -56,7 +56,7 @@ def test_supported_sizes() -> None:
 
 @pytest.mark.parametrize("how", [Convolve.PRODUCTS, Convolve.FUSED])
 @pytest.mark.parametrize(("size", "stride"), [(4, 3), (3, 2), (2, 3), (5, 1)])
-def test_any_size_and_stride_match_the_plain_twin(size: int, stride: int, how: Convolve) -> None:
+def test_convolutions_of_any_size_and_stride_match_plain_jax(size: int, stride: int, how: Convolve) -> None:
     """Sizes that the kernels do not support, such as 4 with stride 3, use matrix products instead."""
     given = layer(9, 16, size, stride, 32)
     found = with_gradients(lambda x, w, b: convolution.convolve_and_rectify(x, w, b, stride, how), *given)
@@ -77,9 +77,7 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.parametrize(("side", "inputs", "size", "stride", "outputs"), WHOLE_LAYERS)
-def test_kernels_of_the_papers_layers_lower_for_a_gpu(
-    side: int, inputs: int, size: int, stride: int, outputs: int
-) -> None:
+def test_convolution_kernels_lower_for_a_gpu(side: int, inputs: int, size: int, stride: int, outputs: int) -> None:
     shapes = jax.eval_shape(lambda: layer(side, inputs, size, stride, outputs))
     given = [jax.ShapeDtypeStruct(shape.shape, jnp.bfloat16) for shape in shapes]
     text = lowered(partial(with_gradients, lambda x, w, b: convolve_and_rectify(x, w, b, stride)), *given)
@@ -95,19 +93,19 @@ def test_replay_kernels_lower_for_a_gpu() -> None:
 
 
 def priorities(blocks: int, width: int) -> tuple[jax.Array, jax.Array]:
-    """Returns priorities for two seeds and their sums by block; three in ten priorities are 0."""
+    """Returns priorities for two seeds, 30% of them 0, and their sums by block."""
     keys = jax.random.split(jax.random.key(3))
     held = jax.random.uniform(keys[0], (2, blocks, width)) * (jax.random.uniform(keys[1], (2, blocks, width)) > 0.3)
     return held, held.sum(axis=-1)
 
 
 @pytest.mark.parametrize(("blocks", "width"), [(31, 33), (7, 13)])
-def test_draws_match_the_plain_twin(blocks: int, width: int) -> None:
+def test_the_draw_kernel_matches_plain_jax(blocks: int, width: int) -> None:
     held, sums = priorities(blocks, width)
     parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
     fused = jax.vmap(fused_replay.draw)(held, sums, parts, within)
     plainly = jax.vmap(replay._draw)(held, sums, parts, within)
-    assert (np.asarray(fused[0]) == np.asarray(plainly[0])).mean() > 0.99  # running sums round differently
+    assert (np.asarray(fused[0]) == np.asarray(plainly[0])).mean() > 0.99  # the running sums are rounded differently
     for s in range(2):
         np.testing.assert_array_equal(fused[1][s], held[s].reshape(-1)[fused[0][s]])
         assert fused[1][s].min() > 0
@@ -115,8 +113,8 @@ def test_draws_match_the_plain_twin(blocks: int, width: int) -> None:
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 @pytest.mark.parametrize("draw", [fused_replay.draw, replay._draw])
-def test_draws_stay_in_bounds_for_any_priorities(draw: Any, bad: float) -> None:
-    """Drawn entries are written to before divergence is detected, so they must lie in bounds."""
+def test_drawn_indices_stay_in_bounds_for_any_priorities(draw: Any, bad: float) -> None:
+    """Until divergence is detected, training writes to the drawn indices, so they must lie in bounds."""
     held, sums = priorities(10, 12)
     parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
     for block in (0, 4, 9):
@@ -124,7 +122,7 @@ def test_draws_stay_in_bounds_for_any_priorities(draw: Any, bad: float) -> None:
         assert 0 <= indices.min() <= indices.max() < 120
 
 
-def test_write_updates_only_existing_priorities_and_their_sums() -> None:
+def test_the_write_kernel_updates_only_positive_priorities_and_block_sums() -> None:
     held, sums = priorities(7, 13)
     indices = jnp.stack([jax.random.permutation(key, 91)[:32] for key in jax.random.split(jax.random.key(5))])
     indices = indices.at[:, 1].set(indices[:, 0])  # the same index twice, with the same value

@@ -1,4 +1,4 @@
-"""Compares the kernel of heads and losses, interpreted on the CPU, with its plain twin, and lowers it for a GPU."""
+"""Compares the interpreted kernel for heads and losses with plain JAX, and lowers the kernel for a GPU."""
 
 from typing import Any
 
@@ -15,7 +15,6 @@ SEEDS, BATCH, HEADS, ACTIONS = 2, 5, 3, 4
 
 
 def given(features: int, atoms: int, dtype: Any = jnp.float32) -> Any:
-    """Returns weights, biases and features of some seeds, and actions and targets of each transition."""
     outputs = -(-HEADS * ACTIONS * atoms // 8) * 8
     keys = jax.random.split(jax.random.key(0), 5)
     learned = (
@@ -42,7 +41,7 @@ def plain(weight: Any, bias: Any, features: Any, action: Any, target: Any) -> An
 
 
 def with_gradients(one: Any, learned: Any, actions: Any, targets: Any) -> Any:
-    """Returns gradients of a sum that weights every loss differently, and the losses and values."""
+    """Returns the gradients of a weighted sum of losses, and the losses and values."""
     weights = jnp.arange(1.0, actions.size * HEADS + 1).reshape(*actions.shape, HEADS)
 
     def objective(learned: Any) -> Any:
@@ -58,12 +57,12 @@ def with_gradients(one: Any, learned: Any, actions: Any, targets: Any) -> Any:
     ("features", "atoms", "dtype", "near"),
     [
         (512, 51, jnp.float32, 1e-5),
-        (256, 64, jnp.float32, 1e-5),  # a power of two, which needs no mask
+        (256, 64, jnp.float32, 1e-5),  # 64 atoms need no mask
         (128, 2, jnp.float32, 1e-5),
         (512, 51, jnp.bfloat16, 2e-2),
     ],
 )
-def test_losses_values_and_gradients_match_the_plain_twin(features: int, atoms: int, dtype: Any, near: float) -> None:
+def test_losses_values_and_gradients_match_plain_jax(features: int, atoms: int, dtype: Any, near: float) -> None:
     arguments = given(features, atoms, dtype)
     ours, expected = (jax.jit(lambda *a, one=one: with_gradients(one, *a))(*arguments) for one in (fused, plain))
     for mine, wanted in zip(ours, expected, strict=True):
@@ -72,7 +71,7 @@ def test_losses_values_and_gradients_match_the_plain_twin(features: int, atoms: 
         np.testing.assert_allclose(np.asarray(mine, np.float32), exact, rtol=near, atol=near * np.abs(exact).max())
 
 
-def test_supported_sizes() -> None:
+def test_the_heads_kernel_supports_only_some_sizes() -> None:
     assert fits(9_184, 512, 51)
     assert fits(5_000, 128, 64)
     assert not fits(4_999, 512, 51)
@@ -83,7 +82,7 @@ def test_supported_sizes() -> None:
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-def test_kernel_lowers_for_a_gpu(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_heads_kernel_lowers_for_a_gpu(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     shapes = jax.eval_shape(lambda: given(512, 51, dtype))
     text = jax.jit(lambda *a: with_gradients(fused, *a)).trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()

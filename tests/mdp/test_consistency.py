@@ -1,4 +1,4 @@
-"""Naive, precommitted and sophisticated agents: worked examples, and brute force over all policies of small MDPs."""
+"""Checks naive, precommitted and sophisticated agents by worked examples and by brute force in small MDPs."""
 
 import time
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def every_policy(mdp: HazardousMDP) -> list[np.ndarray]:
 
 
 def values_of(mdp: HazardousMDP, horizons: Horizons, actions: np.ndarray) -> np.ndarray:
-    """Returns Q under the whole discount from `action_values`, which does not use heads."""
+    """Returns Q under the discount of the horizons from `action_values`, which uses no heads."""
     return action_values(replace(mdp, discount=horizons.discount), np.eye(mdp.actions)[actions])
 
 
@@ -76,28 +76,28 @@ def test_naive_agent_procrastinates_forever() -> None:
     planned = precommitted(mdp, horizons)
     assert planned.actions[:2, 0].tolist() == [WAIT, DO]
     assert planned.values[0] == pytest.approx(beta * delta * (-cost + delta * pay))
-    # The sophisticated agent knows that no later self will do it, and doing it now does not pay: -1 + βδ · 1.8 < 0.
+    # The sophisticated agent knows that it would not do the chore later. Doing it now does not pay: -1 + βδ · 1.8 < 0.
     resigned = sophisticated(mdp, horizons)
     assert resigned.actions[0, 0] == WAIT
     assert resigned.values[0] == pytest.approx(0)
     assert (resigned.others, resigned.exhaustive) == ((), True)
 
 
-def test_cycling_best_responses_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_best_responses_that_cycle_raise_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multihorizon.mdp.consistency.MOST_POLICIES", 1)
     monkeypatch.setattr("multihorizon.mdp.consistency.BEST_RESPONSES", 20)
     with pytest.raises(InputError, match="40 best responses from each of 3 starts found none"):
         sophisticated(chore(0.8), quasi(0.5, 0.99))
 
 
-def test_chore_without_an_equilibrium() -> None:
-    """Doing the chore pays, but leaving it to a later self pays more: no pure policy is a best response to itself."""
+def test_chore_without_an_equilibrium_raises_an_error() -> None:
+    """Doing the chore pays, but doing it later pays more, so no pure policy is a best response to itself."""
     mdp, horizons = chore(0.8), quasi(0.5, 0.99)
     with pytest.raises(
         InputError, match=r"no equilibrium in pure policies .*none of the 4 pure policies is one; give steps"
     ):
         sophisticated(mdp, horizons)
-    # With a deadline there is an equilibrium: the last self for which the chore pays does it, and all before it wait.
+    # With a deadline there is an equilibrium: the agent does the chore at the last step at which it pays.
     ended = sophisticated(mdp, horizons, steps=4)
     assert ended.actions[:, 0].tolist() == [WAIT, WAIT, DO, WAIT]
     assert ended.values[0] == pytest.approx(0.5 * 0.99**2 * (-0.8 + 0.99 * 1.8))
@@ -107,9 +107,9 @@ def test_chore_without_an_equilibrium() -> None:
 def test_naive_agent_reverses_its_preference() -> None:
     beta, delta = 0.6, 0.95
     mdp, horizons = fork(), quasi(beta, delta)
-    small, large = beta * delta, beta * delta**3 * 1.8  # from state 0
+    small, large = beta * delta, beta * delta**3 * 1.8  # state 0 prefers the large reward
     assert small < large
-    assert beta * delta**2 * 1.8 < 1  # but not from state 1
+    assert beta * delta**2 * 1.8 < 1  # state 1 prefers the small reward
     for behaviour in (naive(mdp, horizons), naive_by_heads(mdp, horizons), sophisticated(mdp, horizons)):
         assert behaviour.actions[0, 1] == DO
         assert behaviour.values[0] == pytest.approx(small)
@@ -118,8 +118,8 @@ def test_naive_agent_reverses_its_preference() -> None:
         assert behaviour.values[0] == pytest.approx(large)
 
 
-def test_own_and_acting_bootstraps_differ() -> None:
-    """With `own`, the patient head assumes that it waits for the 1.8; with `acting`, that the agent takes the 1."""
+def test_own_and_acting_bootstraps_give_different_values() -> None:
+    """With `own`, the patient head plans to wait for 1.8. With `acting`, it expects the agent to take 1."""
     mdp, horizons = fork(), quasi(0.6, 0.95)
     own = own_head_values(mdp, horizons)
     acting = acting_head_values(mdp, horizons, naive_by_heads(mdp, horizons).actions[0])
@@ -130,8 +130,7 @@ def test_own_and_acting_bootstraps_differ() -> None:
 
 @settings(max_examples=12)
 @given(st.integers(0, 10_000))
-def test_first_plan_is_the_best_time_dependent_plan(seed: int) -> None:
-    """With two states, two actions and three steps there are 64 plans; the test computes the value of each."""
+def test_precommitted_agent_follows_the_best_time_dependent_plan(seed: int) -> None:
     mdp, horizons = random_mdp(seed, states=2)
     survivals = np.random.default_rng(seed).uniform(0.6, 1, size=(2, 2))
     mdp = replace(mdp, survivals=survivals)
@@ -151,8 +150,7 @@ def test_first_plan_is_the_best_time_dependent_plan(seed: int) -> None:
 
 @settings(max_examples=10)
 @given(st.integers(0, 10_000), st.booleans(), st.sampled_from([1, 100, 10_000_000]))
-def test_naive_agents_take_the_first_action_of_each_plan(seed: int, signed: bool, chunk: int) -> None:
-    """Plans may be shorter or longer than the time after which only the head with the largest γ matters."""
+def test_naive_agent_takes_the_first_action_of_a_new_plan_at_each_step(seed: int, signed: bool, chunk: int) -> None:
     mdp, horizons = random_mdp(seed, states=3)
     if signed:
         horizons = Horizons(horizons.gammas, horizons.weights * np.random.default_rng(seed).choice([-1, 1], size=3))
@@ -168,7 +166,7 @@ def test_long_episodes_of_a_naive_agent_are_solved_quickly() -> None:
     mdp, _ = random_mdp(3)
     began = time.process_time()
     found = naive(mdp, Horizons(np.array([0.5, 0.9, 0.99]), np.array([0.3, 0.3, 0.4])), steps=2_000)
-    assert time.process_time() - began < 8  # each plan on its own would take minutes
+    assert time.process_time() - began < 8  # computing each plan separately would take minutes
     assert found.actions.shape == (2_000, 3)
     with pytest.raises(InputError, match="too many to compute; use fewer steps"):
         naive(mdp, Horizons(np.array([0.9999, 0.99991]), np.array([0.5, 0.5])), steps=100_000)
@@ -176,7 +174,7 @@ def test_long_episodes_of_a_naive_agent_are_solved_quickly() -> None:
 
 @settings(max_examples=6)
 @given(st.integers(0, 10_000))
-def test_values_match_their_policies_and_none_beats_the_first_plan(seed: int) -> None:
+def test_no_policy_is_worth_more_than_the_precommitted_plan(seed: int) -> None:
     mdp, horizons = random_mdp(seed)
     planned = precommitted(mdp, horizons)
     for policy in every_policy(mdp):
@@ -186,7 +184,7 @@ def test_values_match_their_policies_and_none_beats_the_first_plan(seed: int) ->
         policy = behaviour.actions[0]
         np.testing.assert_allclose(behaviour.values, values_of(mdp, horizons, policy)[np.arange(3), policy], atol=1e-9)
     assert np.all(precommitted_by_heads(mdp, horizons).values <= planned.values + 1e-9)
-    # A plan without an end is the limit of plans that end.
+    # Without a limit on steps, the plan is the limit of plans for long episodes.
     long = precommitted(mdp, horizons, steps=400)
     np.testing.assert_allclose(planned.values, long.values, atol=1e-6)
     np.testing.assert_array_equal(naive(mdp, horizons).actions[0], planned.actions[0])
@@ -194,8 +192,7 @@ def test_values_match_their_policies_and_none_beats_the_first_plan(seed: int) ->
 
 @settings(max_examples=15)
 @given(st.integers(0, 10_000))
-def test_behaviour_with_durations_and_survivals_has_its_exact_values(seed: int) -> None:
-    """The values are those of `action_values`, which sums over the times of rewards and uses no heads."""
+def test_values_with_durations_and_survivals_match_action_values(seed: int) -> None:
     mdp, horizons = random_mdp(seed)
     rng = np.random.default_rng(seed)
     durations, survivals = rng.choice([0.5, 1, 3.25], size=(3, 2)), rng.uniform(0.6, 1, size=(3, 2))
@@ -222,11 +219,11 @@ def test_behaviour_with_durations_and_survivals_has_its_exact_values(seed: int) 
 
 @settings(max_examples=15)
 @given(st.integers(0, 10_000))
-def test_no_self_gains_by_deviating_from_an_equilibrium(seed: int) -> None:
+def test_sophisticated_finds_every_equilibrium(seed: int) -> None:
     mdp, horizons = random_mdp(seed)
     stable = []
     for policy in every_policy(mdp):
-        q = values_of(mdp, horizons, policy)  # the first action is free, and the policy holds after it
+        q = values_of(mdp, horizons, policy)  # any first action, followed by the policy
         if np.all(q[np.arange(3), policy] >= q.max(axis=1) - 1e-9):
             stable.append(q[np.arange(3), policy])
     try:
@@ -243,7 +240,7 @@ def test_no_self_gains_by_deviating_from_an_equilibrium(seed: int) -> None:
 
 @settings(max_examples=8)
 @given(st.integers(0, 10_000))
-def test_best_responses_find_an_equilibrium_among_many_policies(seed: int) -> None:
+def test_iterated_best_responses_find_an_equilibrium(seed: int) -> None:
     mdp, horizons = random_mdp(seed, states=4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("multihorizon.mdp.consistency.MOST_POLICIES", 1)
@@ -257,11 +254,11 @@ def test_best_responses_find_an_equilibrium_among_many_policies(seed: int) -> No
     np.testing.assert_allclose(greedy.max(axis=1), found.values, atol=1e-9)
 
 
-def test_two_equilibria_are_both_reported() -> None:
+def test_sophisticated_reports_both_of_two_equilibria() -> None:
     """A repeated project of two phases is worth starting only if later selves continue it."""
     beta, delta = 0.7, 0.97
     transitions = np.zeros((2, 2, 2))
-    transitions[0, DO, 1] = transitions[1, DO, 0] = 1  # WAIT ends it
+    transitions[0, DO, 1] = transitions[1, DO, 0] = 1  # WAIT ends the project
     mdp = HazardousMDP(transitions, np.array([[-1.0, 0.0], [1.3, 1.4]]))
     found = sophisticated(mdp, quasi(beta, delta))
     again = (-1 + delta * 1.3) / (1 - delta**2)  # the patient head's value of state 0 while the project continues
@@ -275,7 +272,7 @@ def test_two_equilibria_are_both_reported() -> None:
 
 @settings(max_examples=8)
 @given(st.integers(0, 10_000), st.floats(0, 0.95))
-def test_all_behaviours_agree_under_an_exponential_discount(seed: int, gamma: float) -> None:
+def test_all_agents_behave_alike_under_an_exponential_discount(seed: int, gamma: float) -> None:
     mdp, _ = random_mdp(seed)
     horizons = single(gamma)
     best = optimal_control(replace(mdp, discount=discount.exponential(gamma)))
@@ -285,7 +282,7 @@ def test_all_behaviours_agree_under_an_exponential_discount(seed: int, gamma: fl
     np.testing.assert_allclose(acting_head_values(mdp, horizons, best.policy)[0], best.values, atol=1e-9)
 
 
-def test_equilibrium_is_found_backwards_if_no_state_recurs() -> None:
+def test_sophisticated_solves_large_mdps_in_which_no_state_recurs() -> None:
     rng = np.random.default_rng(0)
     states = 30  # 3^30 policies
     transitions = np.zeros((states, 3, states))
@@ -312,13 +309,12 @@ def test_equilibrium_is_found_backwards_if_no_state_recurs() -> None:
         (lambda m: naive(replace(m, durations=np.full((2, 2), 2)), single(0.9)), r"use mdp.in_unit_steps\(\)"),
     ],
 )
-def test_invalid_input_is_rejected_with_a_message(make: Callable[[HazardousMDP], object], words: str) -> None:
+def test_invalid_input_raises_an_error(make: Callable[[HazardousMDP], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make(chore(1.0))
 
 
-def test_long_episodes_do_not_underflow() -> None:
-    """γ^t is 0 in floating point after some steps; the plan still takes the better action."""
+def test_plan_takes_the_better_action_after_the_discount_underflows() -> None:
     transitions = np.zeros((2, 2, 2))
     transitions[:, 0, 0] = transitions[:, 1, 1] = 1
     mdp = HazardousMDP(transitions, np.array([[0.0, 1.0], [0.0, 1.0]]))

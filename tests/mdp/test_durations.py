@@ -1,4 +1,4 @@
-"""Transitions with durations and survivals, checked against linear systems, unit steps and simulation."""
+"""Checks durations and survivals against linear systems, unit steps and simulation."""
 
 import math
 import time
@@ -18,7 +18,7 @@ from multihorizon.mdp import HazardousMDP, action_values, optimal_control, q_lea
 
 
 def random_mdp(seed: int, whole: bool) -> tuple[HazardousMDP, np.ndarray]:
-    """Returns an MDP with whole durations from 1 to 4, or real ones from 0.2 to 4, and a random policy."""
+    """Returns a random MDP with whole or real durations of up to 4, and a random policy."""
     rng = np.random.default_rng(seed)
     transitions = rng.dirichlet(np.ones(3), size=(3, 2)) * 0.95
     durations = rng.integers(1, 5, size=(3, 2)) if whole else rng.uniform(0.2, 4, size=(3, 2))
@@ -28,7 +28,7 @@ def random_mdp(seed: int, whole: bool) -> tuple[HazardousMDP, np.ndarray]:
 
 
 def values_by_linear_system(mdp: HazardousMDP, policy: np.ndarray, gamma: float) -> np.ndarray:
-    """Solves the Bellman equation Q = R + γ^{dt} e^{-λ} P V over pairs of state and action."""
+    """Solves the Bellman equation Q = R + γ^{dt} e^{-λ} P V."""
     assert mdp.durations is not None
     assert mdp.survivals is not None
     transitions = np.asarray(mdp.transitions) * (gamma**mdp.durations * mdp.survivals)[..., None]
@@ -50,8 +50,8 @@ def test_heads_discount_by_gamma_to_the_power_of_the_duration(seed: int, gamma: 
 
 @settings(max_examples=6)
 @given(st.integers(0, 1000), st.sampled_from([Dirac(0.1), Exponential(0.2), Gamma(0.1, 2.0)]))
-def test_whole_durations_equal_unit_steps(seed: int, prior: Prior) -> None:
-    """Compares with a mixture of linear systems over the hazards of the prior."""
+def test_values_with_whole_durations_match_an_average_over_hazards(seed: int, prior: Prior) -> None:
+    """The average solves one linear system for each hazard."""
     mdp, policy = random_mdp(seed, whole=True)
     mdp = replace(mdp, hazard=prior, discount=discount.quasi_hyperbolic(0.7, 0.95))
     exact = action_values(mdp, policy)
@@ -72,8 +72,10 @@ def test_whole_durations_equal_unit_steps(seed: int, prior: Prior) -> None:
     st.sampled_from([[1, 2, 5], [1, 3e5, 1e6], [0.1, 0.2, 0.3, 0.7], [0.37211, math.pi]]),
     st.booleans(),
 )
-def test_rewards_may_come_at_any_times(seed: int, lengths: list[float], at_risk: bool) -> None:
-    """Compares with a mixture of linear systems over the horizons of the discount and the hazards of the prior."""
+def test_sums_over_reward_times_match_an_average_over_linear_systems(
+    seed: int, lengths: list[float], at_risk: bool
+) -> None:
+    """The average solves one linear system for each γ of the discount and each hazard of the prior."""
     mdp, policy = random_mdp(seed, whole=True)
     rng = np.random.default_rng(seed)
     horizons = Horizons(rng.uniform(0, 0.99, size=3), rng.normal(size=3))
@@ -92,7 +94,7 @@ def test_rewards_may_come_at_any_times(seed: int, lengths: list[float], at_risk:
 
 @settings(max_examples=10)
 @given(st.integers(0, 1000))
-def test_sums_over_times_agree_with_unit_steps_under_a_power_law(seed: int) -> None:
+def test_sums_over_reward_times_match_unit_steps_under_a_power_law(seed: int) -> None:
     mdp, policy = random_mdp(seed, whole=True)
     mdp = replace(mdp, discount=discount.hyperbolic(0.3))
     with pytest.MonkeyPatch.context() as patch:
@@ -101,8 +103,7 @@ def test_sums_over_times_agree_with_unit_steps_under_a_power_law(seed: int) -> N
     np.testing.assert_allclose(by_times, action_values(mdp, policy), atol=1e-11 * np.abs(by_times).max())
 
 
-def test_long_durations_take_little_time() -> None:
-    """The work grows with the number of different times, and not with the length of the durations."""
+def test_long_durations_do_not_slow_down_the_sum() -> None:
     cycle = np.array([[[0.0, 1.0]], [[1.0, 0.0]]])
     mdp = HazardousMDP(cycle, np.array([[1.0], [10.0]]), durations=np.array([[1e6], [3.0]]))
     began = time.process_time()
@@ -123,8 +124,8 @@ def test_durations_and_survivals_of_one_change_nothing() -> None:
     np.testing.assert_allclose(action_values(ones, policy), action_values(plain, policy), rtol=1e-12)
 
 
-def test_dangerous_shortcut_by_hand() -> None:
-    """Action 0 takes 4 time units and is safe; action 1 takes 1 and is survived with probability ½. The reward is 1."""
+def test_values_of_a_dangerous_shortcut_match_a_hand_calculation() -> None:
+    """Action 0 lasts 4 and is safe. Action 1 lasts 1 and is survived with probability ½. The reward is 1."""
     transitions = np.zeros((2, 2, 2))
     transitions[0, :, 1] = 1
     rewards = np.array([[0.0, 0.0], [1.0, 1.0]])
@@ -142,7 +143,7 @@ def test_dangerous_shortcut_by_hand() -> None:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_simulation_and_q_learning_agree(whole: bool) -> None:
+def test_simulation_and_q_learning_match_exact_values(whole: bool) -> None:
     mdp, policy = random_mdp(5, whole)
     gamma = 0.9
     valued = replace(mdp, hazard=Dirac(0.05), discount=discount.exponential(gamma))
@@ -157,8 +158,8 @@ def test_simulation_and_q_learning_agree(whole: bool) -> None:
     ("first", "second", "last"),
     [(0.1, 0.2, 0.3), (1.1, 2.2, 3.3), (0.3721193257293, 1e-9, 0.3721193267293)],
 )
-def test_simulation_adds_durations_as_exact_values_do(first: float, second: float, last: float) -> None:
-    """The reward comes just at the time of the deadline, if durations are added without rounding errors."""
+def test_durations_are_added_without_rounding_errors(first: float, second: float, last: float) -> None:
+    """The reward comes exactly at the deadline, so a rounding error would change the value."""
     assert first + second != last
     path = np.zeros((3, 1, 3))
     path[0, 0, 1] = path[1, 0, 2] = 1
@@ -192,7 +193,7 @@ def test_simulation_adds_durations_as_exact_values_do(first: float, second: floa
         (lambda m: replace(m, durations=np.full((3, 2), 1e6)).in_unit_steps(), "would have 5,999,997 states, too many"),
     ],
 )
-def test_invalid_input_is_rejected_with_a_message(
+def test_invalid_input_raises_an_error(
     make: Callable[[HazardousMDP], object], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("multihorizon.mdp.durations.MOST_TIMES", 100)
@@ -201,7 +202,7 @@ def test_invalid_input_is_rejected_with_a_message(
         make(mdp)
 
 
-def test_simulated_episodes_that_outlast_a_float_are_an_input_error() -> None:
+def test_simulated_time_beyond_the_float_range_raises_an_error() -> None:
     durations = np.full((2, 2), 1e308)
     mdp = HazardousMDP(np.full((2, 2, 2), 0.25), np.ones((2, 2)), durations=durations)
     with pytest.raises(InputError, match="lasts longer than a float can express"):

@@ -1,4 +1,4 @@
-"""The paper's two equivalences and its Lemma, on random MDPs: by computation and by simulation."""
+"""Checks exact values and simulations, including the paper's two equivalences and its Lemma."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,7 +43,7 @@ def values_by_linear_system(mdp: HazardousMDP, policy: np.ndarray, continuing: f
 def values_by_averaging_over_hazards(
     mdp: HazardousMDP, policy: np.ndarray, prior: hazard.Prior, gamma: float
 ) -> np.ndarray:
-    """Returns E_λ[Q for P_λ], by fine quadrature over the prior's quantiles and its point masses."""
+    """Averages Q over the hazards of a prior, by quadrature if the prior has no point masses."""
     if isinstance(prior, Mixture):
         parts = [values_by_averaging_over_hazards(mdp, policy, c, gamma) for c in prior.components]
         return sum(w * part for w, part in zip(prior.weights, parts, strict=True))
@@ -69,7 +69,7 @@ def test_exponential_discounting_equals_a_known_hazard(seed: int, gamma: float) 
 @settings(max_examples=20)
 @given(st.integers(0, 1000), st.floats(0.01, 1))
 def test_hyperbolic_discounting_equals_exponential_hazard(seed: int, k: float) -> None:
-    """Appendix A: Q^{δ(0), Γ_k} = Q^{p_k, 1}, the right side by averaging over hazards."""
+    """Appendix A: Q^{δ(0), Γ_k} = Q^{p_k, 1}, which is an average over hazards."""
     mdp, policy = random_mdp(seed)
     discounted = action_values(replace(mdp, discount=discount.hyperbolic(k)), policy)
     at_risk = action_values(replace(mdp, hazard=Exponential(k)), policy)
@@ -116,7 +116,7 @@ def test_lemma_for_the_integral_over_gamma(prior: hazard.Prior) -> None:
 
 
 @pytest.mark.parametrize("prior", PRIORS, ids=lambda p: type(p).__name__)
-def test_simulation_agrees_within_its_error(prior: hazard.Prior) -> None:
+def test_simulation_matches_exact_values_within_its_error(prior: hazard.Prior) -> None:
     mdp, policy = random_mdp(7)
     mdp = replace(mdp, hazard=prior, discount=discount.quasi_hyperbolic(0.8, 0.97))
     exact = action_values(mdp, policy)
@@ -126,8 +126,7 @@ def test_simulation_agrees_within_its_error(prior: hazard.Prior) -> None:
         assert 0 < found.standard_error < 0.05
 
 
-def test_simulated_hazard_equals_simulated_discount() -> None:
-    """Both equivalences by simulation alone, within their error bars."""
+def test_simulated_hazard_and_simulated_discount_have_equal_values() -> None:
     mdp, policy = random_mdp(11)
     for d, prior in [(discount.exponential(0.9), Dirac(-np.log(0.9))), (discount.hyperbolic(0.2), Exponential(0.2))]:
         discounted = simulate(replace(mdp, discount=d), policy, 1, 1, 60_000, np.random.default_rng(1))
@@ -135,23 +134,23 @@ def test_simulated_hazard_equals_simulated_discount() -> None:
         spread = np.hypot(discounted.standard_error, at_risk.standard_error)
         assert abs(discounted.mean - at_risk.mean) < 4 * spread
         undiscounted = simulate(mdp, policy, 1, 1, 60_000, np.random.default_rng(3))
-        assert abs(undiscounted.mean - discounted.mean) > 4 * spread  # the test can tell them apart
+        assert abs(undiscounted.mean - discounted.mean) > 4 * spread  # the test can detect a difference
 
 
 def endless(reward: float = 1.0) -> tuple[HazardousMDP, np.ndarray]:
-    """Returns an MDP in which state 0 leads to state 1 and state 1 leads to itself, and its only policy."""
+    """Returns an MDP with one action, which always leads to state 1, and its only policy."""
     transitions = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
     return HazardousMDP(transitions, np.array([[1.0], [reward]])), np.ones((2, 1))
 
 
 @pytest.mark.parametrize("d", [discount.hyperbolic(0.1), discount.none(), discount.uniform(0.1)], ids=repr)
-def test_infinite_values_are_rejected(d: object) -> None:
+def test_infinite_values_raise_an_error(d: object) -> None:
     mdp, policy = endless()
     with pytest.raises(ValueError, match="the values can be infinite: from state 0 this policy earns for ever"):
         action_values(replace(mdp, discount=d), policy)
 
 
-def test_endless_tasks_have_values_if_an_exponential_bounds_the_discount() -> None:
+def test_exponential_discount_or_hazard_makes_endless_values_finite() -> None:
     mdp, policy = endless()
     np.testing.assert_allclose(action_values(replace(mdp, discount=discount.exponential(0.9)), policy), 10)
     np.testing.assert_allclose(action_values(replace(mdp, hazard=Dirac(-np.log(0.9))), policy), 10)
@@ -167,7 +166,7 @@ def test_absorbing_state_without_reward_ends_the_episode() -> None:
 
 
 @pytest.mark.parametrize(("k", "a"), [(0.1, 1.5), (1.0, 1.01), (0.01, 3.0), (0.1, 1.0001)])
-def test_power_laws_with_a_finite_sum_match_the_zeta_function(k: float, a: float) -> None:
+def test_values_under_power_laws_match_the_zeta_function(k: float, a: float) -> None:
     """Σ (1 + kt)^{-a} = k^{-a} ζ(a, 1/k)."""
     mdp, policy = endless()
     values = action_values(replace(mdp, discount=discount.generalised_hyperbolic(k, a)), policy)
@@ -176,14 +175,14 @@ def test_power_laws_with_a_finite_sum_match_the_zeta_function(k: float, a: float
     np.testing.assert_allclose(believed, values, rtol=1e-12)
 
 
-def test_hazard_and_discount_together_may_have_a_finite_sum() -> None:
+def test_hyperbolic_discount_under_hazard_has_finite_values() -> None:
     mdp, policy = endless()
     both = action_values(replace(mdp, discount=discount.hyperbolic(0.1), hazard=Exponential(0.1)), policy)
     np.testing.assert_allclose(both, 100 * special.zeta(2, 10), rtol=1e-12)
 
 
-def test_endless_cycle() -> None:
-    """A reward every seven steps: Σ_j (1 + 0.7 j)^{-1.5}."""
+def test_values_of_an_endless_cycle_match_the_zeta_function() -> None:
+    """A reward comes every seven steps, so the value of the first state is Σ_j (1 + 0.7 j)^{-1.5}."""
     transitions = np.roll(np.eye(7), 1, axis=1)[:, None]
     mdp = HazardousMDP(transitions, np.eye(7)[:, :1], discount=discount.generalised_hyperbolic(0.1, 1.5))
     values = action_values(mdp, np.ones((7, 1)))[:, 0]
@@ -193,10 +192,10 @@ def test_endless_cycle() -> None:
 
 @settings(max_examples=6)
 @given(st.integers(0, 1000), st.floats(1.1, 3.0))
-def test_power_laws_are_averages_over_hazards(seed: int, a: float) -> None:
-    """In endless MDPs in which all states communicate, Q_λ grows as c/λ for λ → 0, where c is the mean reward per step.
+def test_values_under_power_laws_are_averages_over_hazards(seed: int, a: float) -> None:
+    """In an endless MDP, Q_λ grows as c/λ for λ → 0, where c is the mean reward per step.
 
-    The average is therefore E_λ[Q_λ - c/λ], whose integrand is smooth, plus c E[1/λ] = c/(k(a-1)).
+    The test therefore averages the smooth function Q_λ - c/λ by quadrature, and adds c E[1/λ] = c/(k(a-1)).
     """
     rng = np.random.default_rng(seed)
     mdp = HazardousMDP(rng.dirichlet(np.ones(5), size=(5, 3)), rng.normal(size=(5, 3)))
@@ -215,24 +214,23 @@ def test_power_laws_are_averages_over_hazards(seed: int, a: float) -> None:
     np.testing.assert_allclose(exact, averaged, rtol=1e-6, atol=1e-6)
 
 
-def test_the_end_of_a_task_does_not_depend_on_rounding() -> None:
+def test_rounding_does_not_change_whether_a_task_ends() -> None:
     stays = HazardousMDP(np.ones((1, 2, 1)), np.ones((1, 2)))
-    with pytest.raises(ValueError, match="earns for ever"):  # the probabilities add up to 1 only within rounding
+    with pytest.raises(ValueError, match="earns for ever"):  # a policy with a rounding error
         action_values(stays, np.array([[0.5, 0.5 - 1e-10]]))
-    with pytest.raises(ValueError, match="earns for ever"):  # the same for a row of transitions
+    with pytest.raises(ValueError, match="earns for ever"):  # a transition with a rounding error
         action_values(HazardousMDP(np.full((1, 1, 1), 1 - 1e-10), np.ones((1, 1))), np.ones((1, 1)))
     third = np.full((1, 3), 1 / 3)
     fair = HazardousMDP(np.ones((1, 3, 1)), np.array([[0.1, 0.2, -0.3]]))  # the expected reward is not 0 in floats
     np.testing.assert_allclose(action_values(fair, third), fair.rewards, atol=1e-15)
     ends = HazardousMDP(np.array([[[1.0], [0.0]]]), np.ones((1, 2)))
     rare = action_values(ends, np.array([[1 - 2.0**-40, 2.0**-40]]))
-    np.testing.assert_allclose(rare, [[2.0**40 + 1, 1]])  # an end that is unlikely is still an end
+    np.testing.assert_allclose(rare, [[2.0**40 + 1, 1]])  # an unlikely end is not a rounding error
 
 
 @pytest.mark.parametrize("kept", [np.asarray, np.float64, sparse.csr_array], ids=["float32", "converted", "sparse"])
 @pytest.mark.parametrize("seed", range(20))
-def test_float32_probabilities_add_up_to_one_within_their_rounding(kept: Any, seed: int) -> None:
-    """If no transition ends the episode, float32 sums slightly below or above 1 do not change this."""
+def test_float32_rounding_of_probabilities_does_not_end_episodes(kept: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     drawn = rng.exponential(size=(30, 40, 30)).astype(np.float32)
     transitions = drawn / drawn.sum(axis=2, keepdims=True)
@@ -258,8 +256,8 @@ def test_float32_sums_clearly_below_one_still_end_episodes() -> None:
 
 @pytest.mark.parametrize("s", [0.011, 0.03, 0.05, 0.06])
 @pytest.mark.parametrize("k", [0.01, 3.0])
-def test_values_under_discounts_that_fall_slower_than_any_power_at_first(s: float, k: float) -> None:
-    """Σ e^{-(kt)^s} is Γ(1 + 1/s) / k + ½ up to terms of order k^s. For s = 0.05, times near 1e26 matter most."""
+def test_values_under_stretched_exponentials_match_the_gamma_function(s: float, k: float) -> None:
+    """Σ e^{-(kt)^s} is about Γ(1 + 1/s) / k. For s = 0.05, times near 1e26 matter most."""
     mdp, policy = endless()
     found = action_values(replace(mdp, discount=discount.ebert_prelec(k, s)), policy)
     np.testing.assert_allclose(found, special.gamma(1 + 1 / s) / k, rtol=1e-10)
@@ -267,13 +265,13 @@ def test_values_under_discounts_that_fall_slower_than_any_power_at_first(s: floa
     np.testing.assert_allclose(believed, found, rtol=1e-12)
 
 
-def test_sums_that_depend_on_times_too_large_for_floats_are_rejected() -> None:
+def test_discount_that_matters_at_times_beyond_1e280_raises_an_error() -> None:
     mdp, policy = endless()
     with pytest.raises(ValueError, match="times beyond 1e\\+280 matter"):
         action_values(replace(mdp, discount=discount.ebert_prelec(1e-78, 0.01)), policy)
 
 
-def test_values_with_a_numerical_prior_match_its_closed_form() -> None:
+def test_values_under_a_numerical_prior_match_its_closed_form() -> None:
     mdp, policy = endless()
     exact = Gamma(0.1, 1.02)
     numerical = Density(lambda x: float(exact.density(x)))
@@ -282,7 +280,7 @@ def test_values_with_a_numerical_prior_match_its_closed_form() -> None:
         np.testing.assert_allclose(found, 0.1**-1.02 * special.zeta(1.02, 10), rtol=1e-9)
 
 
-def test_one_state_by_hand() -> None:
+def test_values_of_one_state_match_a_hand_calculation() -> None:
     """The state pays 2 and continues with probability ½: Q = Σ 2 · 2^{-t} d(t)."""
     mdp = HazardousMDP(np.array([[[0.5]]]), np.array([[2.0]]), Exponential(1.0), discount.quasi_hyperbolic(0.5, 0.8))
     expected = 2 + sum(2 * 0.5**t * 0.5 * 0.8**t / (1 + t) for t in range(1, 200))
@@ -290,7 +288,7 @@ def test_one_state_by_hand() -> None:
 
 
 @given(st.integers(0, 500), st.floats(0.5, 0.99))
-def test_optimal_control_beats_every_policy(seed: int, gamma: float) -> None:
+def test_no_policy_beats_optimal_control(seed: int, gamma: float) -> None:
     mdp, _ = random_mdp(seed)
     mdp = replace(mdp, hazard=Dirac(0.01), discount=discount.exponential(gamma))
     best = optimal_control(mdp)
@@ -309,7 +307,7 @@ def test_optimal_control_beats_every_policy(seed: int, gamma: float) -> None:
         ),
         (lambda m: optimal_control(replace(m, hazard=Exponential(0.1))), "needs a known hazard"),
         (optimal_control, "must be below 1"),
-        (lambda m: action_values(m, np.ones((5, 3))), "each adding up to 1"),
+        (lambda m: action_values(m, np.ones((5, 3))), "with each row adding up to 1"),
         (lambda m: action_values(m, np.ones((2, 3)) / 3), r"an array \[5 3\]"),
         (lambda m: replace(m, rewards=np.zeros((4, 3))), r"must be \[4 3 4\]"),
         (lambda m: HazardousMDP(np.ones((2, 1, 2)), np.zeros((2, 1))), "add up to at most 1"),
@@ -321,20 +319,20 @@ def test_optimal_control_beats_every_policy(seed: int, gamma: float) -> None:
         (lambda m: simulate(*endless(), 0, 0, 2, np.random.default_rng(0)), "have not ended after"),
     ],
 )
-def test_invalid_input_is_rejected_with_a_message(make: object, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_raises_an_error(make: object, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multihorizon.mdp.simulation.MOST_STEPS", 1000)
     mdp, _ = random_mdp(0)
     with pytest.raises(ValueError, match=words):
         make(mdp)  # type: ignore[operator]
 
 
-def test_episodes_too_long_to_sum_are_rejected_quickly() -> None:
+def test_episodes_too_long_to_sum_raise_an_error() -> None:
     slow = HazardousMDP(np.full((1, 1, 1), 1 - 1e-7), np.ones((1, 1)), discount=discount.hyperbolic(0.1))
     with pytest.raises(ValueError, match="too long to sum"):
         action_values(slow, np.ones((1, 1)))
 
 
-def test_single_horizon_is_exponential() -> None:
+def test_a_single_horizon_is_an_exponential_discount() -> None:
     mdp, policy = random_mdp(1)
     np.testing.assert_allclose(
         action_values(replace(mdp, discount=single(0.9).discount), policy),

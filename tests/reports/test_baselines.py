@@ -22,7 +22,7 @@ def test_shipped_baselines_are_complete() -> None:
     assert human_scores()["Pong"] == (-20.7, 14.6)
 
 
-def test_shipped_table_is_read_correctly() -> None:
+def test_the_papers_table_is_read_correctly() -> None:
     path = Path(__file__).parents[2] / "src/multihorizon/reports/assets/paper_table.csv"
     with path.open() as file:
         first = next(csv.DictReader(file))

@@ -47,7 +47,7 @@ def test_environments_without_human_scores_are_left_out_of_aggregates(tmp_path: 
     assert best.measures[Measure.MEAN].value == pytest.approx((20.7 / 35.3 + 1) / 2)
 
 
-def test_agents_are_aggregated_over_the_games_that_all_have_played(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_agents_are_aggregated_over_the_games_that_they_share(tmp_path: Path, rng: np.random.Generator) -> None:
     for game in ("Pong", "Qbert"):
         write_run(tmp_path / game, "rainbow", f"atari/{game}", [[1.0], [2.0]])
     write_run(tmp_path / "one", "dqn", "atari/Qbert", [[1.0], [2.0]])
@@ -57,7 +57,7 @@ def test_agents_are_aggregated_over_the_games_that_all_have_played(tmp_path: Pat
 
 
 @pytest.mark.parametrize("games", [3, 6, 19])
-def test_intervals_contain_their_estimate_when_games_differ(games: int, rng: np.random.Generator) -> None:
+def test_intervals_contain_the_estimate_if_scores_differ_between_games(games: int, rng: np.random.Generator) -> None:
     for _ in range(10):
         by = {
             ("a", f"atari/{game}"): player.random + (player.human - player.random) * centre * rng.normal(1, 0.03, 3)
@@ -99,7 +99,7 @@ def test_probability_of_improvement_has_an_interval(tmp_path: Path, rng: np.rand
         ({"A": [5.0, 5.0, 5.0]}, {"A": [5.0, 5.0, 5.0]}, ()),  # no interval
     ],
 )
-def test_agents_whose_seeds_all_tie_are_named_beside_an_interval(
+def test_a_comparison_with_an_interval_lists_agents_whose_seeds_all_tie(
     baseline: dict[str, list[float]],
     challenger: dict[str, list[float]],
     tied: tuple[str, ...],
@@ -111,7 +111,7 @@ def test_agents_whose_seeds_all_tie_are_named_beside_an_interval(
     assert pair.tied == tied
 
 
-def test_aggregates_of_seeds_that_all_tie_have_a_warning(rng: np.random.Generator) -> None:
+def test_aggregates_have_a_warning_if_all_seeds_of_an_agent_tie(rng: np.random.Generator) -> None:
     game = "atari/Pong"
     for last, warned in ((21.0, True), (20.0, False)):
         by = {("a", game): np.array([21.0] * 9 + [last])}
@@ -119,7 +119,7 @@ def test_aggregates_of_seeds_that_all_tie_have_a_warning(rng: np.random.Generato
         assert ("All seeds of a have the same score" in warning) == warned
 
 
-def test_certain_win_has_no_interval(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_a_win_of_every_seed_has_no_interval(tmp_path: Path, rng: np.random.Generator) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0], [2.0], [3.0]])
     write_run(tmp_path / "b", "multi-rainbow", "foraging", [[4.0], [5.0], [6.0]])
     pair = compare(score_runs(read(tmp_path)), ("rainbow", "multi-rainbow"), BEST, rng)

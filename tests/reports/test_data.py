@@ -1,4 +1,4 @@
-"""Run folders are read completely, or partly if they are damaged; invalid configurations are rejected."""
+"""Intact and damaged run folders are read, and invalid configurations are rejected."""
 
 import json
 from pathlib import Path
@@ -15,12 +15,12 @@ def read(folder: Path) -> RunCollection:
     return read_runs(folder, pytest.fail)
 
 
-def test_agents_are_compared_with_the_agent_they_build_on() -> None:
+def test_agents_are_compared_with_their_base_agents() -> None:
     labels = ["c51", "hyper-c51", "hyper-dqn", "multi-c51"]
     assert pair_by_name(labels) == [("c51", "multi-c51"), ("c51", "hyper-c51")]
 
 
-def test_sweep_description_is_used(tmp_path: Path) -> None:
+def test_a_sweep_is_read_with_its_description(tmp_path: Path) -> None:
     runs = [
         {"label": label, "environment": "atari/Pong", "folder": f"pong/{label}", "seeds": 2, "wanted": wanted}
         for label, wanted in (("plain", None), ("hyper", hyperbolic()), ("later", None))
@@ -38,7 +38,7 @@ def test_sweep_description_is_used(tmp_path: Path) -> None:
     assert "No scores yet: later in atari/Pong." in score_runs(experiment).notes
 
 
-def test_truncated_line_is_skipped_with_a_warning(tmp_path: Path) -> None:
+def test_damaged_lines_are_skipped_with_a_warning(tmp_path: Path) -> None:
     path = write_run(tmp_path / "a", "rainbow", "foraging", [[1, 2, 3]]) / "metrics.jsonl"
     whole = path.read_text()
     path.write_text(whole[:-40])
@@ -55,7 +55,7 @@ def test_truncated_line_is_skipped_with_a_warning(tmp_path: Path) -> None:
     assert said == [f"{path}: lines 1, 4, 5, 6 are damaged and skipped", f"{path}: iteration 1 is missing"]
 
 
-def test_evaluation_returns_take_precedence_and_a_step_is_four_frames(tmp_path: Path) -> None:
+def test_scores_are_evaluation_returns_and_an_atari_step_is_four_frames(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", "rainbow", "atari/Pong", [[5.0]])
     assert read(tmp_path).runs[0].scores.tolist() == [[5.0]]  # the training returns were -1
     assert read(tmp_path).runs[0].frames.tolist() == [1_000_000]
@@ -64,7 +64,7 @@ def test_evaluation_returns_take_precedence_and_a_step_is_four_frames(tmp_path: 
     assert read(tmp_path).runs[0].scores.tolist() == [[3.0]]
 
 
-def test_agent_with_two_discounts_lists_both(tmp_path: Path) -> None:
+def test_an_agent_may_act_by_different_discounts_in_different_environments(tmp_path: Path) -> None:
     for environment, gamma in (("foraging", 0.9), ("minatar/breakout", 0.99), ("minatar/asterix", 0.99)):
         folder = tmp_path / environment.replace("/", "-")
         write_run(folder, "rainbow", environment, [[1.0, 2.0]])
@@ -76,7 +76,7 @@ def test_agent_with_two_discounts_lists_both(tmp_path: Path) -> None:
     assert groups == {("foraging",): 0.9**100, ("minatar/asterix", "minatar/breakout"): 0.99**100}
 
 
-def test_folder_with_a_directory_as_configuration_is_not_a_run(tmp_path: Path) -> None:
+def test_a_folder_without_a_configuration_file_is_not_a_run(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0]])
     folder = write_run(tmp_path / "b", "rainbow", "foraging", [[1.0]])
     (folder / "config.json").unlink()
@@ -86,7 +86,7 @@ def test_folder_with_a_directory_as_configuration_is_not_a_run(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["seed", "seeds", "environment", "schedule", "schedule.iterations", "agent.name"])
 @pytest.mark.parametrize("value", [None, True, -1, 2**64, 1e308, [], {}, [[]], {"type": "Adam"}])
-def test_a_value_of_another_type_is_an_input_error(name: str, value: object, tmp_path: Path) -> None:
+def test_an_invalid_setting_raises_an_input_error(name: str, value: object, tmp_path: Path) -> None:
     path = write_run(tmp_path / "one", "rainbow", "atari/Pong", [[1, 2], [2, 3]]) / "config.json"
     content = json.loads(path.read_text())
     *outer, last = name.split(".")
@@ -97,7 +97,7 @@ def test_a_value_of_another_type_is_an_input_error(name: str, value: object, tmp
 
 
 @pytest.mark.parametrize("discount", [{"-5": 1e300, "0": -1e300}, {"1e299": 1, "1e-300": 0}, {"1": 1e36}])
-def test_a_discount_that_cannot_be_drawn_is_an_input_error(discount: object, tmp_path: Path) -> None:
+def test_a_discount_that_cannot_be_drawn_raises_an_input_error(discount: object, tmp_path: Path) -> None:
     path = write_run(tmp_path / "a", "dqn", "foraging", [[1.0]]) / "metrics.jsonl"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"discount": discount}))
     with pytest.raises(InputError, match=r"metrics.jsonl has a discount that cannot be drawn: times must be"):
@@ -105,8 +105,7 @@ def test_a_discount_that_cannot_be_drawn_is_an_input_error(discount: object, tmp
 
 
 @pytest.mark.parametrize("again", ["a", "./a", "b/a"])
-def test_a_folder_that_is_listed_twice_is_an_input_error(again: str, tmp_path: Path) -> None:
-    """Otherwise its seeds would count twice, and intervals would be too narrow."""
+def test_a_folder_that_is_listed_twice_raises_an_input_error(again: str, tmp_path: Path) -> None:
     first = {"label": "dqn", "environment": "foraging", "folder": again.replace("./", ""), "seeds": 1, "wanted": None}
     write_sweep(tmp_path, [first, first | {"folder": again}])
     with pytest.raises(InputError, match=r"lists the folder .*a twice"):
@@ -114,7 +113,7 @@ def test_a_folder_that_is_listed_twice_is_an_input_error(again: str, tmp_path: P
 
 
 @pytest.mark.parametrize("change", [{"environment": "e" * 201}, {"environment": 3}, {"seeds": 10**18}, {"seeds": 0}])
-def test_planned_runs_are_checked(change: dict[str, object], tmp_path: Path) -> None:
+def test_invalid_planned_runs_are_rejected(change: dict[str, object], tmp_path: Path) -> None:
     write_run(tmp_path / "a", "dqn", "foraging", [[1.0]])
     run = {"label": "dqn", "environment": "foraging", "folder": "a", "seeds": 1, "wanted": None}
     write_sweep(tmp_path, [run, run | {"folder": "b"} | change])
@@ -131,7 +130,7 @@ def test_warnings_have_no_control_characters(tmp_path: Path) -> None:
     assert "�]0;owned�/metrics.jsonl: line 3 is damaged" in said[0]
 
 
-def test_a_text_that_no_file_can_store_is_an_input_error(tmp_path: Path) -> None:
+def test_a_name_with_an_unpaired_surrogate_raises_an_input_error(tmp_path: Path) -> None:
     path = write_run(tmp_path / "one", "rainbow", "atari/Pong", [[1, 2], [2, 3]]) / "config.json"
     path.write_text(path.read_text().replace("rainbow", "\\ud800"))
     with pytest.raises(InputError, match=r"cannot be read: .* surrogates not allowed"):

@@ -37,7 +37,7 @@ EVIL = (
 )
 
 
-def test_controls_are_replaced() -> None:
+def test_control_characters_are_replaced() -> None:
     assert replace_controls("a\tb\r\nc  d") == "a b c d"
     assert replace_controls("\x1b[31m\x00\x7f\u202e") == "�[31m���"
     assert replace_controls("space_invaders, γ = 0.99 – ½") == "space_invaders, γ = 0.99 – ½"
@@ -54,7 +54,7 @@ def test_controls_are_replaced() -> None:
         ("@org", "&#64;<!-- -->org"),
     ],
 )
-def test_markdown_by_hand(text: str, escaped: str) -> None:
+def test_special_characters_of_markdown_are_escaped(text: str, escaped: str) -> None:
     assert escape_markdown(text) == escaped
 
 
@@ -68,10 +68,7 @@ ACTIVE = [
 @pytest.mark.parametrize("text", ACTIVE)
 @pytest.mark.parametrize("place", ["{}", "a {}", "| a |\n|---|\n| {} |", "## {}", "- {}"])
 def test_markdown_shows_names_as_text(text: str, place: str) -> None:
-    """A Markdown parser finds only text and empty comments.
-
-    No piece of text between comments has anything that GitHub would turn into a link or an emoji.
-    """
+    """A Markdown parser finds only text and empty comments. GitHub finds no links and no emojis in the text."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     plain, written = (parser.parse(place.format(word)) for word in ("x", escape_markdown(text)))
     assert [token.type for token in plain] == [token.type for token in written]
@@ -83,13 +80,13 @@ def test_markdown_shows_names_as_text(text: str, place: str) -> None:
     assert not any(re.search(r"www\.|://|[@#]\w|:\w+:", part) for part in shown)
 
 
-def test_alternative_text_has_no_comments() -> None:
+def test_escaped_alternative_text_has_no_comments() -> None:
     assert escape_markdown("me@x.example", alternative=True) == "me&#64;x.example"
 
 
 @given(st.text())
 @pytest.mark.parametrize("escape", [escape_html, escape_markdown])
-def test_escaped_markup_reads_the_same(escape: Callable[[str], str], text: str) -> None:
+def test_an_html_parser_reads_escaped_text_unchanged(escape: Callable[[str], str], text: str) -> None:
     escaped = escape(text)
     assert not set(escaped.replace("<!-- -->", "")) & set('<>"\n\r\x00\x1b')
     shown: list[str] = []
@@ -109,7 +106,7 @@ def test_escaped_markup_reads_the_same(escape: Callable[[str], str], text: str) 
 
 @given(st.text())
 def test_json_has_no_control_characters(text: str) -> None:
-    """Not even those that JSON allows, such as U+009B and U+202E."""
+    """JSON itself allows some control characters, such as U+009B and U+202E."""
     for value in (text, f"{text}\x9b\u202e\U000e0001"):
         written = escape_json(json.dumps({value: [value]}, indent=2, ensure_ascii=False))
         assert json.loads(written) == {value: [value]}
@@ -117,7 +114,7 @@ def test_json_has_no_control_characters(text: str) -> None:
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@"])
-def test_formulas_become_text(start: str) -> None:
+def test_csv_cells_that_look_like_formulas_are_quoted(start: str) -> None:
     assert escape_csv(f"{start}1+1") == f"'{start}1+1"
     assert escape_csv(f"\t{start}1+1") == f"'{start}1+1"
     assert escape_csv(f"a{start}1") == f"a{start}1"
@@ -140,9 +137,9 @@ def evil_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report"
 
 
-def test_no_name_breaks_out_of_the_page(evil_report: Path) -> None:
+def test_no_name_becomes_markup_in_a_report(evil_report: Path) -> None:
     page, markdown = (evil_report / name for name in ("index.html", "report.md"))
-    assert page.read_text().count("<script") == 1  # ours, which sorts tables
+    assert page.read_text().count("<script") == 1  # the script that sorts tables
     for text in (page.read_text(), markdown.read_text()):
         assert "<i>" not in text
         assert "alert(1)" in text
@@ -157,7 +154,7 @@ def test_no_name_breaks_out_of_the_page(evil_report: Path) -> None:
     assert not any("head" in line for line in headings)
 
 
-def test_no_name_is_a_formula(evil_report: Path) -> None:
+def test_no_name_becomes_a_formula_in_a_csv_file(evil_report: Path) -> None:
     texts = set()
     for path in evil_report.glob("*.csv"):
         with path.open(encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""Agents keep their style, names are short where possible, and drawing a figure again gives the same bytes."""
+"""Agents keep their style, names are short if possible, and figures are reproducible."""
 
 import re
 from pathlib import Path
@@ -15,13 +15,13 @@ from multihorizon.reports.figures import draw_curve
 from multihorizon.reports.plotting import Figure
 
 
-def test_shared_family_is_left_out_of_names() -> None:
+def test_names_omit_a_family_that_all_environments_share() -> None:
     assert shorten_names(["atari/Pong", "atari/Qbert"]) == {"atari/Pong": "Pong", "atari/Qbert": "Qbert"}
     assert shorten_names(["foraging/hazard"]) == {"foraging/hazard": "foraging/hazard"}
     assert shorten_names(["atari/Pong", "foraging"]) == {"atari/Pong": "atari/Pong", "foraging": "foraging"}
 
 
-def test_a_figure_drawn_twice_is_the_same(tmp_path: Path) -> None:
+def test_drawing_a_figure_twice_gives_the_same_svg(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0, 3.0, 2.0], [1.0, 2.0, 3.0]])
     runs = read_runs(tmp_path, pytest.fail).runs
     look = choose_line_styles(["rainbow"], [])
@@ -40,7 +40,7 @@ def draw_text(text: str) -> Figure:
 
 
 @pytest.mark.parametrize("name", ["#000000", 'id="q url(#z', 'href="#z', "<metadata>", "#e6e6e6 & $x$ --> </text>"])
-def test_svg_shows_names_as_they_are(name: str) -> None:
+def test_svg_shows_names_literally(name: str) -> None:
     root = ElementTree.fromstring(render_svg(draw_text(name), "one"))
     texts = {"".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")}
     assert name in texts
@@ -53,14 +53,14 @@ def test_svg_shows_names_as_they_are(name: str) -> None:
     assert any("currentColor" in value for value in values)
 
 
-def test_settings_of_the_user_change_no_figure(tmp_path: Path) -> None:
+def test_matplotlib_settings_of_the_user_do_not_change_figures(tmp_path: Path) -> None:
     once = save(draw_text("x"), tmp_path / "once/a.svg", plain=True).read_bytes()
     with matplotlib.rc_context({"lines.markersize": 30, "lines.marker": "o", "text.usetex": True}):
         again = save(draw_text("x"), tmp_path / "again/a.svg", plain=True).read_bytes()
     assert once == again
 
 
-def test_a_figure_saved_twice_is_the_same(tmp_path: Path) -> None:
+def test_saving_a_figure_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0, 3.0, 2.0]])
     runs = read_runs(tmp_path, pytest.fail).runs
     for ending in ("svg", "png"):
@@ -74,7 +74,7 @@ def test_a_figure_saved_twice_is_the_same(tmp_path: Path) -> None:
         assert once.read_bytes() == again.read_bytes()
 
 
-def test_compared_agents_share_a_colour_when_there_are_many() -> None:
+def test_paired_agents_share_a_colour_if_there_are_many_agents() -> None:
     pairs = [(base, f"multi-{base}") for base in "abcd"]
     agents = [agent for pair in pairs for agent in pair]
     look = choose_line_styles(agents, [], pairs)
@@ -88,15 +88,15 @@ def test_compared_agents_share_a_colour_when_there_are_many() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4, 6, 20])
-def test_lines_that_coincide_are_visible(count: int) -> None:
-    """No two of the first six agents share a colour or a dash pattern. No two of all agents share both."""
+def test_agents_have_different_line_styles(count: int) -> None:
+    """The first six agents differ in both colour and dashes. All agents differ in at least one of the two."""
     styles = list(choose_line_styles([f"agent {i}" for i in range(count)], []).values())
     assert len({(style.colour, style.dash) for style in styles}) == count
     assert len({style.colour for style in styles[:6]}) == min(count, 6)
     assert len({style.dash for style in styles[:6]}) == min(count, 6)
 
 
-def test_names_that_xml_does_not_allow_can_be_drawn() -> None:
+def test_names_with_characters_that_xml_forbids_can_be_drawn() -> None:
     figure, (axes,) = canvas(2, 2)
     axes.set_title(replace_controls("dqn\ufffe\uffff"))
     assert "<svg" in render_svg(figure, "names")

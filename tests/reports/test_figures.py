@@ -1,4 +1,4 @@
-"""Figures of made-up runs show all seeds and do not change the caller's settings."""
+"""Figures of made-up runs are labelled and do not change the caller's settings."""
 
 import time
 
@@ -26,7 +26,7 @@ def test_figures_are_labelled_and_keep_the_callers_settings(made: ReportContents
     assert sum(len(axes.patches) for axes in bars.figure.axes) == 8
 
 
-def test_bands_contain_all_seeds(made: ReportContents) -> None:
+def test_every_learning_curve_has_a_band(made: ReportContents) -> None:
     (curves,) = [drawn for section in made.sections for drawn in section.figures if drawn.name == "curves"]
     assert len(curves.parts) == len(REPORT_GAMES)
     for axes in curves.figure.axes:

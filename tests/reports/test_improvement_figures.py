@@ -1,4 +1,4 @@
-"""The bars and the titles of improvement figures fit their panels."""
+"""Bars, labels and titles of improvement figures fit their panels."""
 
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ from multihorizon.reports.statistics import IntervalEstimate
 
 
 def test_panels_have_room_for_every_bar() -> None:
-    """The panels share their y-axis. The first panel has the tall bars, and the last one must not reset the limits."""
+    """The panels share their y-axis. The last panel has short bars and must not reset the limits."""
 
     def pair(name: str, *percents: float) -> Comparison:
         changes = [ScoreChange(f"atari/{i}", 100.0, 100.0 + percent) for i, percent in enumerate(percents)]
@@ -50,7 +50,7 @@ def test_extreme_changes_have_no_bar() -> None:
     assert texts == ["−200", "+50", "from 1e−300 to 1e+300", "from 0 to 1", "from 4.94e−324 to −1e+300"]
 
 
-def test_labels_for_one_environment_are_horizontal() -> None:
+def test_tick_labels_of_a_single_environment_are_horizontal() -> None:
     pairs = [("rainbow", "hyper-rainbow-matched"), ("hyper-rainbow-too-afraid", "hyper-rainbow-matched")]
     change = [ScoreChange("foraging", 1.0, 1.2)]
     comparisons = [Comparison(a, b, Statistic.BEST, change, IntervalEstimate(1.0)) for a, b in pairs]

@@ -1,4 +1,4 @@
-"""Names are shown on one line and cut; different names stay different, in reports and in the names of files."""
+"""Names are shortened for reports and files, and different names stay different."""
 
 from pathlib import Path
 

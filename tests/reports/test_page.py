@@ -1,4 +1,4 @@
-"""The files of a report: the page, in a real browser where there is one, and its tables."""
+"""Tests the files of a report. A browser opens the page if Chromium is installed."""
 
 import csv
 import io
@@ -36,7 +36,7 @@ def test_report_contains_all_files(written: Path) -> None:
         assert (written / target).is_file()
 
 
-def test_page_reports_what_is_left_out(written: Path, made: ReportContents) -> None:
+def test_page_states_what_is_excluded(written: Path, made: ReportContents) -> None:
     page = (written / "index.html").read_text()
     for said in (
         "Excluded for lack of a human score: atari/AirRaid.",
@@ -56,7 +56,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_every_csv_row_names_its_subject(written: Path) -> None:
+def test_every_csv_row_names_its_agents_or_environment(written: Path) -> None:
     pairs = rows_of(written / "probability-of-improvement.csv")
     columns = ["agent", "baseline", "statistic", "probability", "low", "high", "better", "ties", "environments"]
     assert list(pairs[0]) == columns
@@ -86,7 +86,7 @@ def test_curves_are_listed_by_steps_and_frames(tmp_path: Path) -> None:
     ]
 
 
-def test_table_as_csv_markdown_and_html() -> None:
+def test_a_table_is_rendered_as_csv_markdown_and_html() -> None:
     rows = [
         [Cell("a|b"), format_number(-1234.5678), EMPTY],
         [Cell("<c>"), format_number(0.5, bold=True), format_number(20_000.4)],
@@ -110,10 +110,10 @@ def test_table_as_csv_markdown_and_html() -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize(("width", "height", "dark"), [(1280, 900, False), (390, 844, True)])
-def test_the_page_in_a_browser(written: Path, width: int, height: int, dark: bool) -> None:
+def test_the_page_works_in_a_browser(written: Path, width: int, height: int, dark: bool) -> None:
     with Browser(width, height, dark) as browser:
         browser.open(written / "index.html")
-        assert browser.run("document.documentElement.scrollWidth") <= width  # only tables and wide figures scroll
+        assert browser.run("document.documentElement.scrollWidth") <= width  # the page itself does not scroll sideways
         clipped = "[...document.querySelectorAll('tbody th')].filter(h => h.scrollWidth > h.clientWidth).length"
         assert browser.run(clipped) == 0
         drawn = "document.querySelector('#figure-probability-of-improvement svg')"

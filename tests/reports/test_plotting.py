@@ -23,7 +23,7 @@ def test_a_matplotlibrc_in_the_current_directory_is_ignored(tmp_path: Path) -> N
     assert not (tmp_path / "ran").exists()
 
 
-def test_nothing_else_imports_matplotlib() -> None:
+def test_only_one_file_imports_matplotlib() -> None:
     importing = re.compile(r"^\s*(from|import) matplotlib", re.MULTILINE)
     found = [path.name for path in SOURCE.rglob("*.py") if importing.search(path.read_text(encoding="utf-8"))]
     assert found == ["plotting.py"]

@@ -31,10 +31,7 @@ def test_agents_with_the_same_name_are_labelled_by_their_differences(tmp_path: P
 
 
 def test_a_label_names_each_difference_once() -> None:
-    """Labels omit an agent's fields `base` and `chosen`, which repeat other settings.
-
-    Where γ's differ, labels also omit the weights.
-    """
+    """Labels omit the fields `base` and `chosen`. They omit the weights if the γ's differ."""
     few = mh.minimax_grid(mh.discount.hyperbolic(0.01), heads=4, gamma_max=0.99)
     agents = [
         mh.agent("dqn"),
@@ -67,7 +64,7 @@ FOUR: list[object] = [["a", "b", "c", "d"], [1, 2, 3, "x"], [None] * 4, [[1], [2
 
 
 @pytest.mark.parametrize("gammas", FOUR)
-def test_gammas_of_another_type_are_an_input_error(gammas: object, tmp_path: Path) -> None:
+def test_invalid_gammas_raise_an_input_error(gammas: object, tmp_path: Path) -> None:
     horizons = {"gammas": gammas, "weights": [1.0]}
     write_run(tmp_path / "a", "dqn", "foraging", [[1]])
     write_run(tmp_path / "b", "dqn", "foraging", [[1]], seed=5, agent__horizons=horizons)
@@ -77,7 +74,7 @@ def test_gammas_of_another_type_are_an_input_error(gammas: object, tmp_path: Pat
 
 @pytest.mark.parametrize("setting", ["zzz", "horizons__zzz", "n_steps", "z" * 5_000])
 @pytest.mark.parametrize("value", [*FOUR, [], "y" * 1_000, "x " * 60_000, 10**400, float("inf"), {"y": {"z": 1}}])
-def test_labels_of_any_settings_are_short(setting: str, value: object, tmp_path: Path) -> None:
+def test_labels_and_errors_are_short_for_any_settings(setting: str, value: object, tmp_path: Path) -> None:
     write_run(tmp_path / "a", "dqn", "foraging", [[1]])
     write_run(tmp_path / "b", "dqn", "foraging", [[1]], seed=5, **{f"agent__{setting}": value})
     try:
@@ -87,7 +84,7 @@ def test_labels_of_any_settings_are_short(setting: str, value: object, tmp_path:
     assert max(map(len, said)) <= most
 
 
-def test_settings_nested_deeply_are_an_input_error(tmp_path: Path) -> None:
+def test_deeply_nested_settings_raise_an_input_error(tmp_path: Path) -> None:
     nested: object = 1
     for _ in range(500):
         nested = {"a": nested}
@@ -115,7 +112,7 @@ def test_different_protocols_are_rejected(tmp_path: Path, setting: str, value: o
     assert str(refused.value) == (f"runs of atari/Pong differ in protocol: {said}; report them from separate folders")
 
 
-def test_compared_settings_may_differ(tmp_path: Path) -> None:
+def test_agents_seeds_and_lengths_of_runs_may_differ(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1, 2]])
     write_run(tmp_path / "b", "dqn", "atari/Pong", [[1] * 7], agent__n_steps=1, seed=3)
     write_run(tmp_path / "c", "dqn", "foraging", [[1]], schedule__training_steps=10)
@@ -123,7 +120,7 @@ def test_compared_settings_may_differ(tmp_path: Path) -> None:
     assert len(read(tmp_path).runs) == 4
 
 
-def test_games_of_one_family_share_their_protocol(tmp_path: Path) -> None:
+def test_games_of_one_family_must_share_a_protocol(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "dqn", "atari/Pong", [[1]])
     write_run(tmp_path / "b", "dqn", "atari/Qbert", [[1]], schedule__training_steps=1_000)
     with pytest.raises(InputError) as refused:
@@ -135,12 +132,12 @@ def test_games_of_one_family_share_their_protocol(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_the_runs_of_every_experiment_share_their_protocol(name: str) -> None:
+def test_runs_of_each_catalogue_experiment_share_a_protocol(name: str) -> None:
     runs = experiment(name).runs
     check_protocols({run.folder: (run.environment, plain(run.configuration())) for run in runs})
 
 
-def test_training_returns_need_the_same_exploration(tmp_path: Path) -> None:
+def test_runs_without_evaluation_must_share_their_exploration(tmp_path: Path) -> None:
     for name, final in (("a", 0.01), ("b", 0.1)):
         write_run(tmp_path / name, f"agent-{name}", "foraging", [[1]], agent__epsilon__final=final)
     read(tmp_path)

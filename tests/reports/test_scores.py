@@ -1,4 +1,4 @@
-"""Learning curves become scores, and notes say what a reader must know about them."""
+"""Learning curves become scores, with notes for the reader of a report."""
 
 from pathlib import Path
 
@@ -20,8 +20,8 @@ def read(folder: Path) -> RunCollection:
     return read_runs(folder, pytest.fail)
 
 
-def test_both_statistics_by_hand(tmp_path: Path) -> None:
-    """Two seeds with seven iterations; the second seed has no episode in the last iteration."""
+def test_both_statistics_match_values_computed_by_hand(tmp_path: Path) -> None:
+    """Two seeds have seven iterations. In the last iteration, the second seed finishes no episode."""
     curves = [[1, 9, 2, 2, 2, 2, 2], [0, 1, 3, 3, 3, 3, NAN]]
     write_run(tmp_path / "a", "rainbow", "minatar/breakout", curves)
     scores = score_runs(read(tmp_path))
@@ -66,7 +66,7 @@ def test_notes_about_equal_lengths_are_merged(tmp_path: Path) -> None:
     ]
 
 
-def test_fewer_than_five_iterations_are_noted(tmp_path: Path) -> None:
+def test_a_note_names_runs_with_fewer_than_five_iterations(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [range(5)] * 2)
     assert score_runs(read(tmp_path)).notes == []
     write_run(tmp_path / "b", "dqn", "foraging", [range(4)] * 2)
@@ -106,8 +106,8 @@ def test_sizes_of_runs_are_described(tmp_path: Path) -> None:
     )
 
 
-def test_agent_may_have_the_name_of_a_baseline(tmp_path: Path) -> None:
-    """An agent labelled like a baseline is not one. A baseline of the paper with the same label is left out."""
+def test_an_agent_may_have_the_name_of_a_baseline(tmp_path: Path) -> None:
+    """The agent replaces the paper's baseline with the same label, and is not treated as a baseline."""
     labels = ("paper's best", "paper's Rainbow")
     runs = [{"label": a, "environment": "atari/Pong", "folder": a, "seeds": 1, "wanted": None} for a in labels]
     write_sweep(tmp_path, runs)
@@ -121,7 +121,7 @@ def test_agent_may_have_the_name_of_a_baseline(tmp_path: Path) -> None:
 
 
 def test_note_on_single_seeds_counts_the_seeds_of_all_runs(tmp_path: Path) -> None:
-    """Two runs hold the two seeds of rainbow in foraging; dqn has one seed in one environment and two in another."""
+    """In foraging, rainbow has two runs with one seed each, and dqn has one seed."""
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0]])
     write_run(tmp_path / "b", "rainbow", "foraging", [[2.0]], seed=1)
     write_run(tmp_path / "c", "dqn", "foraging", [[1.0]])

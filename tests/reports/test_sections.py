@@ -12,13 +12,13 @@ from multihorizon.reports.page import write_report
 from multihorizon.reports.sections import build_paper_report, build_report
 
 
-def test_one_seed_of_one_agent_is_enough(tmp_path: Path) -> None:
+def test_a_report_needs_only_one_seed_of_one_agent(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0]])
     made = build_report(read_runs(tmp_path, pytest.fail))
     write_report(made, tmp_path / "out")
     page = (tmp_path / "out/index.html").read_text()
     assert "With a single seed there are no bands and no intervals: rainbow." in page
-    assert "no environment that all agents have played has a human score" in page
+    assert "the agents share no environment with a human score" in page
     assert [section.name for section in made.sections] == ["aggregate", "discount", "learning", "scores", "runs"]
     assert not any(axes.collections for drawn in made.sections[2].figures for axes in drawn.figure.axes)
 
@@ -37,7 +37,7 @@ def test_several_pairs_in_one_environment_share_a_figure(tmp_path: Path) -> None
     assert any("from 0 to 3" in text.get_text() for text in drawn.figure.axes[0].texts)
 
 
-def test_papers_table_is_reported(tmp_path: Path) -> None:
+def test_a_report_shows_all_games_of_the_papers_table(tmp_path: Path) -> None:
     made = build_paper_report()
     (bars,) = made.sections[0].figures
     (axes,) = bars.figure.axes
@@ -49,7 +49,7 @@ def test_papers_table_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_tied", [True, False])
-def test_seeds_that_all_tie_give_a_warning_wherever_the_interval_is_shown(
+def test_every_interval_of_seeds_that_all_tie_has_a_warning(
     is_tied: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[4.0], [5.0], [5.0]])
@@ -77,7 +77,7 @@ def test_seeds_that_all_tie_give_a_warning_wherever_the_interval_is_shown(
         (["Pong", "Qbert"], 3, []),
     ],
 )
-def test_few_seeds_in_one_environment_give_a_warning_wherever_intervals_are_shown(
+def test_every_interval_of_few_seeds_in_one_environment_has_a_warning(
     games: list[str], seeds: int, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng = np.random.default_rng(0)

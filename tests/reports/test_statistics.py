@@ -1,4 +1,4 @@
-"""Compares statistics with values computed by hand, with single resamples, with rliable and with simulations."""
+"""Compares statistics with values computed by hand, with rliable and with simulations."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ Measure = Callable[[list[np.ndarray]], np.ndarray]
 TWO_GAMES = [np.array([0.0, 0.2, 0.4, 3.0]), np.array([1.0, 2.0, 2.0, 7.0])]
 
 
-def test_measures_by_hand() -> None:
+def test_measures_match_values_computed_by_hand() -> None:
     # Sorted: 0 0.2 | 0.4 1 2 2 | 3 7
     assert iqm(TWO_GAMES) == pytest.approx((0.4 + 1 + 2 + 2) / 4)
     # Means of the games: 0.9 and 3.
@@ -26,27 +26,27 @@ def test_measures_by_hand() -> None:
 
 
 def test_number_of_trimmed_runs_is_rounded_down() -> None:
-    # Of five runs, one is trimmed at each end; of the paper's 55 games, thirteen.
+    # One of five runs is trimmed at each end, and 13 of 55 runs.
     assert iqm([np.array([9.0, 1.0, 2.0, 3.0, -50.0])]) == 2.0
     assert iqm([np.arange(55.0)]) == 27.0
     assert iqm([np.array([4.0])]) == 4.0
 
 
 def test_trimmed_mean_counts_edge_runs_in_part() -> None:
-    # Trimming a fifth of four runs (0.8 of a run) at each end leaves a fifth of the first and last run.
+    # A fifth of four runs is 0.8 of a run. Trimming it at each end leaves 0.2 of the first and of the last run.
     assert iqm([np.array([0.0, 1.0, 2.0, 10.0])], 0.2) == pytest.approx((0.2 * 0 + 1 + 2 + 0.2 * 10) / 2.4)
     assert statistics.trimmed_share([np.zeros(3), np.zeros(3)]) == 1 / 6
 
 
-def test_probability_of_improvement_by_hand() -> None:
+def test_probability_of_improvement_matches_a_value_computed_by_hand() -> None:
     challenger = [np.array([1.0, 3.0]), np.array([5.0])]
     baseline = [np.array([2.0, 3.0]), np.array([4.0, 5.0])]
-    # 1 loses twice, 3 wins once and ties once: 1.5 of 4. 5 wins once and ties once: 1.5 of 2.
+    # First game: 1 loses twice, 3 wins once and ties once. Second game: 5 wins once and ties once.
     assert probability_of_improvement(challenger, baseline) == pytest.approx((1.5 / 4 + 1.5 / 2) / 2)
 
 
-def test_the_bootstrap_of_two_seeds_by_hand(rng: np.random.Generator) -> None:
-    """One game with the scores 0 and 1. Resamples of one seed are 0 or 1; resamples of two have means 0, ½, ½ and 1."""
+def test_bootstrap_of_two_seeds_matches_values_computed_by_hand(rng: np.random.Generator) -> None:
+    """The scores are 0 and 1. Resamples of one seed are 0 or 1. Resamples of two seeds have means 0, ½, ½ and 1."""
     strata = [np.array([0.0, 1.0])]
     once = mean(statistics.resampled(strata, rng, 40_000))
     assert set(once.tolist()) == {0.0, 1.0}
@@ -56,13 +56,13 @@ def test_the_bootstrap_of_two_seeds_by_hand(rng: np.random.Generator) -> None:
     assert statistics.interval(twice).tolist() == [0.0, 1.0]
 
 
-def test_resamples_of_one_seed_fewer_have_the_variance_of_the_mean(rng: np.random.Generator) -> None:
-    scores = np.array([1.0, 4.0, 7.0])  # their variance is 9, and that of their mean is 3
+def test_drawing_two_of_three_seeds_gives_the_variance_of_the_mean(rng: np.random.Generator) -> None:
+    scores = np.array([1.0, 4.0, 7.0])  # the scores have variance 9, so their mean has variance 3
     assert np.var(mean(statistics.resampled([scores], rng, 200_000))) == pytest.approx(3.0, rel=0.02)
     assert np.var(mean(statistics.resampled([scores], rng, 200_000, fewer=0))) == pytest.approx(2.0, rel=0.02)
 
 
-def test_intervals_are_equal_tailed() -> None:
+def test_intervals_have_equal_tails() -> None:
     assert statistics.interval(np.arange(0.0, 1001.0)) == pytest.approx((25.0, 975.0))
     # Student's 2.5% quantile is −2.776 with four degrees of freedom, and Φ(−2.776) = 0.00275.
     four = statistics.freedom([np.zeros(3), np.zeros(3)])
@@ -70,8 +70,8 @@ def test_intervals_are_equal_tailed() -> None:
 
 
 @given(st.lists(st.lists(st.floats(-5, 5), min_size=2, max_size=6), min_size=1, max_size=5), st.integers(0, 2**20))
-def test_vectorised_statistics_match_those_of_each_resample(games: list[list[float]], seed: int) -> None:
-    """All replications at once give the same values as one at a time, and seeds stay in their game."""
+def test_statistics_of_many_resamples_match_statistics_of_each_resample(games: list[list[float]], seed: int) -> None:
+    """Resampling also keeps each seed in its game."""
     strata = [np.array(game) for game in games]
     drawn = statistics.resampled(strata, np.random.default_rng(seed), 7)
     for game, again in zip(strata, drawn, strict=True):
@@ -86,7 +86,7 @@ def test_vectorised_statistics_match_those_of_each_resample(games: list[list[flo
 
 
 @given(st.lists(st.lists(st.floats(-5, 5), min_size=1, max_size=6), min_size=1, max_size=5))
-def test_laws_of_the_measures(games: list[list[float]]) -> None:
+def test_measures_obey_their_laws(games: list[list[float]]) -> None:
     strata = [np.array(game) for game in games]
     everything = np.concatenate(strata)
     for measure in (iqm, mean, median):
@@ -103,11 +103,8 @@ def test_laws_of_the_measures(games: list[list[float]]) -> None:
 
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("skewed", [False, True])
-def test_intervals_cover_the_truth_in_95_percent(seeds: int, skewed: bool) -> None:
-    """The games have different means, and each trial draws a few seeds of each game.
-
-    With three seeds, the plain bootstrap covers the truth in only 88% of trials.
-    """
+def test_intervals_contain_the_truth_in_95_percent_of_trials(seeds: int, skewed: bool) -> None:
+    """With three seeds, the plain bootstrap covers the truth in only 88% of trials."""
     rng = np.random.default_rng(seeds)
     centres = np.linspace(0, 3, 26)
 
@@ -125,8 +122,8 @@ def test_intervals_cover_the_truth_in_95_percent(seeds: int, skewed: bool) -> No
     assert 0.93 <= covered / trials <= 0.97
 
 
-# Printed by benchmarks/rliable_agreement.py with rliable 1.2.0 in a separate virtual environment: the value, and the
-# plain bootstrap's interval from 20,000 replications (2,000 for the probability of improvement).
+# Values and plain bootstrap intervals that benchmarks/rliable_agreement.py prints with rliable 1.2.0. The bootstrap has
+# 20,000 replications, or 2,000 for the probability of improvement.
 RLIABLE = {
     "median": (1.199310, 1.050, 1.377),
     "IQM": (1.172927, 1.054, 1.289),
@@ -136,7 +133,7 @@ RLIABLE = {
 }
 
 
-def test_numbers_agree_with_rliable(rng: np.random.Generator) -> None:
+def test_values_and_intervals_agree_with_rliable(rng: np.random.Generator) -> None:
     def scores(agent: int) -> list[np.ndarray]:
         drawn = np.random.default_rng(agent)
         return list((drawn.lognormal(drawn.normal(0, 1, 10), 0.4, (5, 10)) * (1 + 0.3 * agent)).T)
@@ -156,8 +153,8 @@ def test_numbers_agree_with_rliable(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("seeds", [2, 3, 4, 5])
 @pytest.mark.parametrize("skewed", [False, True])
-def test_intervals_of_few_seeds_in_one_environment_reach_at_most_the_largest_coverage(seeds: int, skewed: bool) -> None:
-    """Even the widest interval, from the lowest to the highest seed, misses the mean too often."""
+def test_coverage_in_one_environment_never_exceeds_its_bound(seeds: int, skewed: bool) -> None:
+    """The bound holds even for the interval from the lowest to the highest score."""
     rng, trials = np.random.default_rng(seeds), 4_000
     covered = np.zeros(2)
     for _ in range(trials):
@@ -173,8 +170,8 @@ def test_intervals_of_few_seeds_in_one_environment_reach_at_most_the_largest_cov
         assert covered[1] / trials == pytest.approx(bound, abs=0.02)
 
 
-def test_intervals_that_miss_the_truth_because_of_ties_have_a_warning() -> None:
-    """The agents reach the largest possible score in 80% and 70% of runs, so the true probability is 0.55."""
+def test_intervals_contain_the_truth_unless_all_seeds_of_an_agent_tie() -> None:
+    """Runs reach the largest score in 80% (first agent) or 70% of cases, so the true probability is 0.55."""
     rng = np.random.default_rng(0)
     covered: dict[bool, list[bool]] = {False: [], True: []}
     for _ in range(600):

@@ -3,7 +3,7 @@
 from multihorizon.reports.sections import ReportContents
 
 
-def test_the_best_of_each_row_is_bold(made: ReportContents) -> None:
+def test_the_best_score_of_each_row_is_bold(made: ReportContents) -> None:
     (table,) = [table for section in made.sections for table in section.tables if table.name == "scores"]
     ranked = made.scores.find_comparable(full_length=False)
     agents = [agent for agent, span in table.groups for _ in range(span)]

@@ -1,4 +1,4 @@
-"""Videos show an episode step by step, and failures to write one are reported in one line."""
+"""Videos show an episode step by step. A failure to write a video is reported in one line."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_video_does_not_show_future_steps(tmp_path: Path) -> None:
         dark = [
             int(np.sum(np.asarray(one.convert("L"))[:HEIGHT, GAME:] < 200)) for one in ImageSequence.Iterator(video)
         ]
-    assert len(dark) == steps  # a GIF stores two equal pictures once
+    assert len(dark) == steps  # a GIF stores equal successive pictures once
     assert dark[0] + 2_000 < dark[steps // 2] < dark[-1] - 2_000
 
 
@@ -41,7 +41,7 @@ def test_ffmpeg_failure_is_reported_in_one_line(tmp_path: Path, monkeypatch: pyt
     assert "\n" not in str(caught.value)
 
 
-def test_a_panel_shows_when_reward_is_expected() -> None:
+def test_the_panel_shows_when_reward_is_expected() -> None:
     gammas = np.array([0.3, 0.7, 0.9, 0.97, 0.99])
     panel = make_panel(np.stack([2 * gammas**3, 2 * gammas**60, 0 * gammas]), gammas, 720, 200)
     assert panel is not None
@@ -67,7 +67,7 @@ def test_negative_rewards_are_drawn_below_zero() -> None:
     assert rows.mean() > panel.zero
 
 
-def test_fewer_than_three_horizons_have_no_panel(tmp_path: Path) -> None:
+def test_the_panel_needs_three_horizons(tmp_path: Path) -> None:
     assert make_panel(np.ones((4, 2)), np.array([0.5, 0.9]), 720, 200) is None
     sizes = []
     for heads in (2, 3):
@@ -80,7 +80,7 @@ def test_fewer_than_three_horizons_have_no_panel(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [r"$\frac{1}{$", "$x$", "\x1b]0;x\x07", "🙂" * 200, "a\nb"])
-def test_titles_are_plain_text(name: str) -> None:
+def test_titles_are_drawn_literally(name: str) -> None:
     values = np.ones((4, 2, 2))
     episode = EpisodeRecord(None, values, np.zeros(4, int), np.ones(4), np.array([0.5, 0.9]), np.ones((4, 2)))
     figure, _ = draw_q_values(episode, f"{name} in foraging")

@@ -1,7 +1,6 @@
 """Runs random command lines, generated from the parser.
 
-One that is still running after five seconds is interrupted, as by Ctrl-C. Each must exit with status 0, 2 or 130,
-without a traceback.
+A command must exit with status 0, 2 or 130, without a traceback. After five seconds, the test interrupts the command.
 """
 
 import argparse
@@ -163,7 +162,6 @@ SETTINGS = [
 
 
 def _fields() -> list[str]:
-    """Returns the settings of agents, as in loss.v_max."""
     found = []
     for agent in (preset("dqn"), preset("rainbow")):
         for one in dataclasses.fields(AgentConfig):
@@ -177,7 +175,6 @@ FIELDS = _fields()
 
 
 def random_line(rng: random.Random, folder: Path) -> list[str]:
-    """Returns a command with random options, some of which have valid values."""
     commands = _subparsers()
     command = rng.choice([*commands, rng.choice(TEXTS)]) if rng.random() < 0.1 else rng.choice(list(commands))
     words = [command]
@@ -225,7 +222,7 @@ def _value(rng: random.Random, action: argparse.Action, folder: Path) -> str:
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: Any) -> None:
-        signal.raise_signal(signal.SIGINT)  # as Ctrl-C does, so that the program's own handler gets it
+        signal.raise_signal(signal.SIGINT)  # calls the program's own handler, as Ctrl-C does
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -237,13 +234,13 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def failure(words: Sequence[str], seconds: float = 5.0) -> str | None:
-    """Runs a command line in this process, and returns a description of its failure, or None."""
+    """Runs a command line in this process, and describes its failure, if any."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), limited(seconds):
             status = main(list(words))
     except KeyboardInterrupt:
-        return None  # the time was up before the program handled signals
+        return None  # the time limit came before the program handled signals
     except SystemExit as ended:  # argparse's --help and --version
         status = ended.code if isinstance(ended.code, int) else 1
     except Exception:  # noqa: BLE001 - any exception is a failure
@@ -258,7 +255,6 @@ def failure(words: Sequence[str], seconds: float = 5.0) -> str | None:
 
 
 def prepare(folder: Path) -> None:
-    """Creates the files and folders that the command lines name."""
     (folder / "empty").mkdir(parents=True, exist_ok=True)
     (folder / "run").mkdir(exist_ok=True)
     (folder / "run/config.json").write_text('{"type": "Configuration"}')

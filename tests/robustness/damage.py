@@ -1,7 +1,6 @@
-"""Damages the files of a run at random, or adds links to its folder as an attacker would.
+"""Damages files of a run at random, or replaces them as an attacker would.
 
-Bits are flipped, JSON is changed, and files are truncated, overwritten, removed, renamed, or replaced by links, pipes,
-folders, huge files, or files of another run.
+Examples of damage are flipped bits, changed JSON values, truncated files, links, huge files, and files of another run.
 """
 
 import contextlib
@@ -58,9 +57,9 @@ VALUES: list[Any] = [
 
 EDITED = ", and no checksum"
 FOLDER, PRECIOUS, CANARY = "damaged", "precious.txt", "nobody may touch this"
-LONGEST = 60.0  # seconds until a command counts as stuck
-HUGE = 2**30  # bytes of a file that no command may read into memory
-# Commands that read a file, and must refuse it if it is a link or belongs to another run.
+LONGEST = 60.0  # time limit of a command, in seconds
+HUGE = 2**30  # size in bytes of a file that no command may load into memory
+# The commands that must refuse this file if it is a link or belongs to another run.
 READ_BY = {
     "config.json": ("resume", "evaluate", "report"),
     "metrics.jsonl": ("resume", "report"),
@@ -70,7 +69,6 @@ READ_BY = {
 
 
 def damage_file(path: Path, rng: random.Random) -> str:
-    """Damages one file at random and returns a description of the damage."""
     kinds: list[Damage] = [_flip, _flip, _flip, _cut, _empty, _zeros, _noise, _remove, _make_folder, _swap]
     kinds += [_link, _link_to_copy, _hard_link, _pipe, _add_link, _add_folder]
     if path.name in READ_BY:
@@ -117,7 +115,6 @@ def _make_folder(path: Path, rng: random.Random) -> None:
 
 
 def _precious(path: Path) -> Path:
-    """Returns the file outside the run's folder that no command may change."""
     return next(parent for parent in path.parents if parent.name == FOLDER).with_name(PRECIOUS)
 
 
@@ -134,14 +131,12 @@ def _link(path: Path, rng: random.Random) -> str:
 
 
 def _link_to_copy(path: Path, rng: random.Random) -> None:
-    """Replaces a file by a link to an intact copy of it outside the folder."""
     outside = _precious(path).with_name(f"copy-{path.name}")
     shutil.move(path, outside)
     path.symlink_to(outside)
 
 
 def _of_another_run(path: Path, rng: random.Random) -> None:
-    """Replaces a file by that of a run with another seed."""
     if path.name == "config.json":
         content = read_json(path)
         write_json(path, content | {"seed": content["seed"] + 1}, checked=True)
@@ -156,7 +151,7 @@ def _of_another_run(path: Path, rng: random.Random) -> None:
 
 
 def _add_folder(path: Path, rng: random.Random) -> str:
-    """Adds a folder under a name that the program may write to or remove."""
+    """Adds a folder with a name that the program uses for a file."""
     run = _precious(path).with_name(FOLDER)
     names = ["weights-000010.npz", "damaged-metrics.jsonl", f".config.unfinished-{dead_process()}.json", ".lock"]
     names += [
@@ -185,7 +180,7 @@ def _recompress(path: Path, rng: random.Random) -> None:
 
 
 def _add_huge(path: Path, rng: random.Random) -> None:
-    """Adds a checkpoint: a zip file whose central directory is huge. It is sparse, so it takes hardly any space."""
+    """Adds a sparse checkpoint file: a zip archive with a huge central directory."""
     added = path.with_name(f"iteration-000009-{rng.randrange(2**32):08x}.npz")
     with added.open("wb") as file:
         file.seek(HUGE)
@@ -203,7 +198,7 @@ def _pipe(path: Path, rng: random.Random) -> None:
 
 
 def _add_link(path: Path, rng: random.Random) -> str:
-    """Adds a link under a name that the program may write to."""
+    """Adds a link with a name that the program uses for a file."""
     unfinished = f".{path.stem}.unfinished-{os.getpid()}{path.suffix}"
     added = path.with_name(rng.choice([unfinished, "damaged-metrics.jsonl", "weights-000010.npz", "report", "videos"]))
     added.unlink(missing_ok=True)
@@ -239,10 +234,7 @@ def _change_lines(path: Path, rng: random.Random) -> None:
 
 
 def _change_value(path: Path, rng: random.Random) -> str:
-    """Replaces one value of a JSON file.
-
-    In half of the cases it also removes the checksum, as users who edit such a file must do.
-    """
+    """Replaces one value of a JSON file. With probability 0.5, it also removes the checksum."""
     lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
     which = rng.randrange(len(lines))
     try:
@@ -282,7 +274,6 @@ def run_quietly(words: Sequence[str]) -> tuple[int | None, str]:
 
 
 def _unclear(status: int | None, said: str) -> str | None:
-    """Returns what is wrong with a command's status and message."""
     if status is None or "Traceback" in said:
         return said[-MESSAGES:]
     if status not in (0, 2):
@@ -293,7 +284,7 @@ def _unclear(status: int | None, said: str) -> str | None:
 
 
 def try_damage(unfinished: Path, whole: Path, place: Path, rng: random.Random) -> tuple[str, str | None]:
-    """Damages a copy of a run and uses it; returns what was done, and what went wrong."""
+    """Damages a copy of a run, and runs a command on it. Returns the damage, and the problem or None."""
     source = rng.choice([unfinished, unfinished, whole])
     folder = place / FOLDER
     (place / PRECIOUS).write_text(CANARY)
@@ -319,9 +310,9 @@ def try_damage(unfinished: Path, whole: Path, place: Path, rng: random.Random) -
     if (place / PRECIOUS).read_text() != CANARY:
         problem = f"a file outside the folder was changed: {said[-500:]!r}"
     if taken >= HUGE:
-        problem = f"it took {taken:,} bytes of memory"
+        problem = f"the command took {taken:,} bytes of memory"
     if status == 0 and kind.startswith(("link_to_copy", "of_another_run")) and name in READ_BY.get(path.name, ()):
-        problem = f"it was used: {said[-500:]!r}"
+        problem = f"the command used the file: {said[-500:]!r}"
     if problem is not None:
         return done, problem
     if name == "resume" and status == 0 and not done.endswith(EDITED):

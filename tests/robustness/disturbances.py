@@ -9,8 +9,8 @@ from pathlib import Path
 from short_run import MESSAGES, continue_words, difference, environment, program, unfinished_files
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
-# Its arguments are a number n, a folder, and then the arguments of the program, which it runs. It kills the program
-# just before file operation n + 1 in this folder.
+# This script runs the program, and kills it just before file operation n + 1 in a folder. The script's arguments are n,
+# the folder, and the arguments of the program.
 KILLER = """
 import os, signal, sys
 left, below = int(sys.argv.pop(1)), sys.argv.pop(1)
@@ -30,7 +30,7 @@ main()
 
 
 def kill_once(folder: Path, cache: Path, rng: random.Random, longest: float) -> str | None:
-    """Starts or resumes a run, kills it at a random moment or before a file operation, and returns what went wrong."""
+    """Starts or resumes a run, and kills it at a random moment. Returns the problem, or None."""
     words = continue_words(folder)
     at_operation = rng.random() < 0.5
     command = program(words)
@@ -52,7 +52,6 @@ def kill_once(folder: Path, cache: Path, rng: random.Random, longest: float) -> 
 
 
 def finish(folder: Path, cache: Path) -> str | None:
-    """Resumes a disturbed run until it is finished, and returns what went wrong."""
     if (folder / "weights.npz").exists():
         return None
     done = subprocess.run(
@@ -62,13 +61,12 @@ def finish(folder: Path, cache: Path) -> str | None:
 
 
 def compare(whole: Path, folder: Path) -> str | None:
-    """Returns how a run that was disturbed and finished differs from the undisturbed one, or what it left behind."""
     left = unfinished_files(folder)
     return difference(whole, folder) or (f"it left {', '.join(left)}" if left else None)
 
 
 def signal_once(folder: Path, cache: Path, rng: random.Random, longest: float) -> str | None:
-    """Starts or resumes a run, sends one, two or five signals of one kind, and returns what went wrong."""
+    """Starts or resumes a run, and sends up to five signals of one kind. Returns the problem, or None."""
     number = rng.choice(list(SIGNALS))
     count = rng.choice([1, 1, 1, 2, 5])
     words = continue_words(folder)

@@ -1,4 +1,4 @@
-"""Hostile names of folders, agents and environments: shown as plain text, never interpreted."""
+"""Tests that hostile names of folders, agents and environments are shown as plain text."""
 
 import contextlib
 import io
@@ -84,13 +84,13 @@ NAMES = [
     "dqn\u200c",
     "🙂" * 100,
 ]
-ON_TERMINAL = 0.25  # the share of cases that also watch the run, and resume and report it on a terminal
-# What the commands themselves write to a terminal: colours, and moves of the cursor.
+ON_TERMINAL = 0.25  # this share of cases also tests `watch`, and two commands on a terminal
+# Escape sequences that the commands print for colours and movements of the cursor.
 OURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def try_name(finished: Path, place: Path, rng: random.Random) -> tuple[str, str | None]:
-    """Runs commands on a run with hostile names, some on a terminal. Returns the names and any problem."""
+    """Runs commands on a run with hostile names. Returns the names, and the problem or None."""
     agent, world, label = (rng.choice(NAMES) for _ in range(3))
     folder = place / "named" / _as_folder(rng.choice(NAMES))
     trains = rng.random() < ON_TERMINAL
@@ -136,7 +136,6 @@ def try_name(finished: Path, place: Path, rng: random.Random) -> tuple[str, str 
 
 
 def _run_here(words: Sequence[str]) -> tuple[int | None, str]:
-    """Runs a command in this process; returns its status and what it printed, or None and the traceback."""
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace", newline="", write_through=True)
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), limited(LONGEST):
@@ -148,10 +147,7 @@ def _run_here(words: Sequence[str]) -> tuple[int | None, str]:
 
 
 def _run_on_terminal(words: Sequence[str], folder: Path, cache: Path) -> tuple[int | None, str]:
-    """Runs a command on a pseudo-terminal, in the run's folder.
-
-    Returns its status (None if it takes too long) and what it printed, without the sequences that match `OURS`.
-    """
+    """Runs a command on a pseudo-terminal; returns its status (None after the time limit) and output without `OURS`."""
     ours, its = pty.openpty()
     settings = environment(cache) | {"TERM": "xterm-256color", "COLUMNS": "200", "NO_COLOR": "1"}
     process = subprocess.Popen(program(words), stdin=its, stdout=its, stderr=its, cwd=folder, env=settings)
@@ -171,7 +167,7 @@ def _run_on_terminal(words: Sequence[str], folder: Path, cache: Path) -> tuple[i
 
 
 def _judge(status: int | None, said: str, allowed: str) -> str | None:
-    """Returns what is wrong with a command's status and output. `allowed` are control characters that it may print."""
+    """Returns the problem with an exit status or an output, if any. `allowed` lists allowed control characters."""
     if status not in (0, 2) or "Traceback" in said:
         return f"status {status}: {said[-MESSAGES:]}"
     if "Warning" in said:
@@ -181,7 +177,6 @@ def _judge(status: int | None, said: str, allowed: str) -> str | None:
 
 
 def _judge_page(page: Path) -> str | None:
-    """Returns what is wrong with a file of a report: a name that is not escaped, or a formula."""
     if page.suffix not in (".md", ".html", ".csv"):
         return None
     text = page.read_text(encoding="utf-8")
@@ -191,14 +186,13 @@ def _judge_page(page: Path) -> str | None:
         ".md": ("<script>alert", "](javascript", "_em_", "www.x", "@org", "**bold**", "`code`", "$x$", ":smile:"),
     }[page.suffix]
     if any(part in text for part in ("\x1b", "\x9b", "\u202e", *markup)):
-        return f"{page.name} holds a name that is not escaped"
+        return f"{page.name} contains an unescaped name"
     cells = [cell for line in text.splitlines() for cell in line.split(",")]
     if page.suffix == ".csv" and any(cell.startswith(("=", "@")) for cell in cells):
-        return f"{page.name} holds a formula"
+        return f"{page.name} contains a formula"
     return None
 
 
 def _as_folder(name: str) -> str:
-    """Converts a name to one that the file system allows."""
     kept = name.replace("/", "_").replace("\x00", "_").encode()[:200].decode(errors="ignore")
     return "dots" if kept in (".", "..") else kept

@@ -1,4 +1,4 @@
-"""Trains a short run for tests that disturb it, and compares the result with an undisturbed run."""
+"""Trains short runs for tests that disturb them, and compares the results."""
 
 import os
 import subprocess
@@ -17,11 +17,10 @@ TRAIN = (
     "--set warm_up_steps=300 --set replay_capacity=1000"
 )
 TIMES = ("seconds", "steps_per_second")
-MESSAGES = 4_000  # characters kept from the end of a message
+MESSAGES = 4_000  # number of characters shown from the end of a message
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """Returns the environment variables of a training process: it uses the CPU and a shared compilation cache."""
     settings = {"JAX_PLATFORMS": "cpu", "JAX_COMPILATION_CACHE_DIR": str(cache)}
     return {**os.environ, **settings, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "PYTHONUTF8": "1"}
 
@@ -40,7 +39,6 @@ def continue_words(folder: Path) -> list[str]:
 
 
 def make_whole(folder: Path, cache: Path) -> Path:
-    """Trains the run undisturbed, and returns its folder."""
     done = subprocess.run(
         program(train_words(folder)), env=environment(cache), capture_output=True, text=True, check=False
     )
@@ -50,7 +48,7 @@ def make_whole(folder: Path, cache: Path) -> Path:
 
 
 def make_unfinished(folder: Path, cache: Path) -> Path:
-    """Trains the run, kills it when it has two checkpoints, and returns its folder."""
+    """Trains a run, kills it when it has two checkpoints, and returns its folder."""
     process = subprocess.Popen(program(train_words(folder)), env=environment(cache), stderr=subprocess.DEVNULL)
     while process.poll() is None and len(list(folder.glob("checkpoints/iteration-*"))) < 2:
         time.sleep(0.005)
@@ -62,7 +60,7 @@ def make_unfinished(folder: Path, cache: Path) -> Path:
 
 
 def difference(whole: Path, other: Path) -> str | None:
-    """Returns how a finished run differs from the undisturbed one; None if weights and metrics are the same."""
+    """Returns the difference between two finished runs; None if their weights and metrics are equal."""
     if not (other / "weights.npz").is_file():
         return "it has no weights"
     a, b = _weights(whole), _weights(other)
@@ -83,17 +81,14 @@ def _lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def listing(folder: Path) -> dict[str, tuple[int, int]]:
-    """Returns the size and modification time of every file below a folder, to find which files changed."""
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
 
 
 def unfinished_files(folder: Path) -> list[str]:
-    """Returns the temporary files that are left in a folder."""
     return [path.name for path in folder.rglob("*") if path.name.startswith(".") and path.name != ".lock"]
 
 
 def dead_process() -> int:
-    """Returns the id of a process that has ended."""
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     return process.pid

@@ -1,4 +1,4 @@
-"""Small, seeded samples of what `benchmarks/robustness.py` does at full size."""
+"""A small part of `benchmarks/robustness.py`."""
 
 import random
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_hostile_names_are_not_interpreted(whole: Path, tmp_path: Path, monkeypa
         assert problem is None, done
 
 
-def test_killed_and_interrupted_runs_end_like_undisturbed_ones(whole: Path, cache: Path, tmp_path: Path) -> None:
+def test_killed_or_interrupted_run_ends_like_an_undisturbed_run(whole: Path, cache: Path, tmp_path: Path) -> None:
     rng = random.Random(0)
     for disturb in (disturbances.kill_once, disturbances.signal_once):
         folder = tmp_path / disturb.__name__

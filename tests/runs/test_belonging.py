@@ -1,4 +1,4 @@
-"""Weights and metrics belong to the run whose configuration lies beside them."""
+"""Tests that weights and metrics must belong to the run in their folder."""
 
 import json
 import shutil
@@ -30,7 +30,6 @@ OTHERS = {
 
 
 def written(folder: Path, configuration: Configuration = CONFIGURATION) -> Path:
-    """Writes the files of a run without training it."""
     Records(folder, configuration).close()
     identity = identity_checksum(folder)
     save_weights(folder / "weights.npz", belonging(WEIGHTS, identity))
@@ -55,12 +54,13 @@ def test_file_of_a_run_with_other_settings_is_refused(name: str, other: str, tmp
     ):
         if name in (file, "config.json"):
             with pytest.raises(
-                InputError, match=rf"{file} does not hold the .* other settings than .*; one of the two files is not"
+                InputError,
+                match=rf"{file} does not hold the .* other settings than .* belongs to another run",
             ):
                 read()
 
 
-def test_moved_and_extended_run_with_permitted_changes_is_used(tmp_path: Path) -> None:
+def test_files_of_a_moved_and_extended_run_are_accepted(tmp_path: Path) -> None:
     folder = written(tmp_path / "run").rename(tmp_path / "moved")
     longer = replace(CONFIGURATION.schedule, iterations=900, evaluation_steps=7)
     changed = replace(CONFIGURATION, schedule=longer, checkpoint_minutes=3.0, weights_every=2)
@@ -71,18 +71,18 @@ def test_moved_and_extended_run_with_permitted_changes_is_used(tmp_path: Path) -
     used(folder)
 
 
-def test_files_of_older_versions_and_an_edited_configuration_are_used(tmp_path: Path) -> None:
+def test_files_of_older_versions_and_an_edited_configuration_are_accepted(tmp_path: Path) -> None:
     folder = written(tmp_path / "run", OTHERS["seed"])
     save_weights(folder / "weights.npz", WEIGHTS)
     (folder / "metrics.jsonl").write_text(json.dumps(LINE) + "\n")
     used(folder)
     used(written(tmp_path / "new"))
     content = read_json(tmp_path / "new/config.json") | {"environment": "mine"}
-    write_json(tmp_path / "new/config.json", content)  # without a checksum, which users must remove after editing
+    write_json(tmp_path / "new/config.json", content)  # without a checksum, as after an edit by the user
     used(tmp_path / "new")
 
 
-def test_trained_run_carries_its_identity(tmp_path: Path) -> None:
+def test_trained_run_stores_its_identity(tmp_path: Path) -> None:
     agent = mh.agent("dqn", warm_up_steps=100, batch=8, replay_capacity=1_000)
     given = {"training_steps": 200, "evaluation_steps": 0}
     run = mh.train(agent, "foraging", steps=200, out=tmp_path / "run", **given)
@@ -95,8 +95,8 @@ def test_trained_run_carries_its_identity(tmp_path: Path) -> None:
         mh.load_run(run.folder).metrics  # noqa: B018
 
 
-def test_run_of_an_older_version_keeps_its_identity_when_it_is_resumed(tmp_path: Path) -> None:
-    """Settings that the stored configuration lacks are not added to it."""
+def test_resumed_run_of_an_older_version_keeps_its_identity(tmp_path: Path) -> None:
+    """Resuming does not add missing settings to the stored configuration."""
     Records(tmp_path, CONFIGURATION).close()
     content = read_json(tmp_path / "config.json")
     del content["agent"]["consistency"]
@@ -115,7 +115,7 @@ def test_run_of_an_older_version_keeps_its_identity_when_it_is_resumed(tmp_path:
     used(tmp_path)
 
 
-def test_rejected_extension_leaves_a_finished_run_as_it_was(tmp_path: Path) -> None:
+def test_rejected_extension_leaves_a_finished_run_unchanged(tmp_path: Path) -> None:
     agent = mh.agent("dqn", warm_up_steps=100)
     run = mh.train(agent, "foraging", steps=200, training_steps=100, evaluation_steps=0, out=tmp_path / "run")
     (run.folder / "metrics.csv").write_text("damaged")
@@ -126,7 +126,7 @@ def test_rejected_extension_leaves_a_finished_run_as_it_was(tmp_path: Path) -> N
     assert (run.folder / "config.json").read_bytes() == before
 
 
-def test_weights_that_the_user_names_may_be_a_link(tmp_path: Path) -> None:
+def test_link_to_weights_is_followed_only_outside_the_run(tmp_path: Path) -> None:
     agent = mh.agent("dqn", warm_up_steps=100)
     run = mh.train(agent, "foraging", steps=200, training_steps=100, evaluation_steps=0, out=tmp_path / "run")
     best, inside = tmp_path / "best.npz", run.folder / "weights-000001.npz"

@@ -1,4 +1,4 @@
-"""Checkpoints restore the same state, damage is detected, and other versions' files are not reported as damaged."""
+"""Tests that checkpoints restore the same state, and that damage is detected."""
 
 import random
 import struct
@@ -26,7 +26,7 @@ def nothing(*_: object) -> None:
 
 
 def lasting(training: Any) -> Any:
-    """Removes the counts of one iteration, which checkpoints do not store."""
+    """Removes the counts of an iteration, which checkpoints do not store."""
     return training._replace(tally=None, episodes=None)
 
 
@@ -37,9 +37,7 @@ def equal(a: Any, b: Any) -> bool:
     return all(np.array_equal(data(x), data(y)) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 
 
-def test_checkpoint_restores_the_same_state_in_pieces_and_in_any_dtype(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoint_in_pieces_restores_the_same_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "PIECE_BYTES", 1_000)
     agent = small("multi-rainbow", compute_dtype="bfloat16")
     trainer = trainer_of(agent, steps=200, seeds=2)
@@ -53,14 +51,14 @@ def test_checkpoint_restores_the_same_state_in_pieces_and_in_any_dtype(
     assert equal(lasting(training), lasting(back))
 
 
-def test_restore_ignores_the_counts_of_an_iteration(tmp_path: Path) -> None:
-    """Another version may count other things. All other arrays must match, and a mismatch is not reported as damage."""
+def test_restore_ignores_unknown_counts_but_no_other_unknown_array(tmp_path: Path) -> None:
+    """Another version may count other things during an iteration."""
     trainer = trainer_of(small(), steps=200)
     training, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
     for extra, problem in (
         (".tally.counted", None),
-        (".learner.extra", "cannot read it .*arrays are not those of this run"),
+        (".learner.extra", "cannot read it .*arrays do not match this run"),
     ):
         for path in kept.paths():
             path.unlink()
@@ -78,7 +76,7 @@ def test_restore_ignores_the_counts_of_an_iteration(tmp_path: Path) -> None:
                 kept.restore(lambda: trainer.init(7), pytest.fail)
 
 
-def test_damaged_checkpoint_is_reported_and_previous_one_used(tmp_path: Path) -> None:
+def test_damaged_checkpoint_is_reported_and_the_previous_one_is_used(tmp_path: Path) -> None:
     trainer = trainer_of(small(), steps=200)
     first, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
@@ -110,7 +108,7 @@ def test_damaged_checkpoint_is_reported_and_previous_one_used(tmp_path: Path) ->
     assert equal(back, trainer.init(0))
 
 
-def test_checkpoint_of_another_shape_is_not_reported_as_damaged(tmp_path: Path) -> None:
+def test_checkpoint_with_another_replay_capacity_is_not_reported_as_damaged(tmp_path: Path) -> None:
     trainer, other = (trainer_of(small(replay_capacity=capacity)) for capacity in (1_200, 800))
     Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY).save(trainer.init(0), 1)
     with pytest.raises(ValueError, match=r"cannot read it \(an array does not have the shape .* start again in"):
@@ -124,7 +122,7 @@ def test_checkpoint_of_other_settings_or_another_iteration_is_refused(tmp_path: 
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity={"agent": {"n_steps": 3, "batch": 32}})
     kept.save(trainer.init(0), 1)
     changed = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity={"agent": {"n_steps": 2, "batch": 32}})
-    with pytest.raises(InputError, match=r"config\.json agent\.n_steps is 2, not 3 as in the checkpoint"):
+    with pytest.raises(InputError, match=r"config\.json, agent\.n_steps is 2, not 3 as in the checkpoint"):
         changed.restore(lambda: trainer.init(0), pytest.fail)
     path = kept.paths()[0]
     path.rename(path.with_name(path.name.replace("000001", "000002")))
@@ -138,7 +136,6 @@ def sealed(path: Path) -> Path:
 
 
 def rewritten(path: Path, about: bytes, compression: int = zipfile.ZIP_STORED) -> Path:
-    """Replaces or compresses the description of the run in a checkpoint."""
     with zipfile.ZipFile(path) as file:
         held = {name: file.read(name) for name in file.namelist() if name != checkpoint.ABOUT} | {
             checkpoint.ABOUT: about
@@ -149,7 +146,7 @@ def rewritten(path: Path, about: bytes, compression: int = zipfile.ZIP_STORED) -
     return sealed(path)
 
 
-def test_checkpoint_whose_description_is_compressed_and_broken_is_named(tmp_path: Path) -> None:
+def test_error_names_a_checkpoint_with_a_broken_description(tmp_path: Path) -> None:
     trainer = trainer_of(small())
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
     kept.save(trainer.init(0), 1)
@@ -166,8 +163,8 @@ def test_checkpoint_whose_description_is_compressed_and_broken_is_named(tmp_path
             kept.restore(lambda: trainer.init(0), pytest.fail)
 
 
-def test_wrong_offset_within_a_checkpoint_names_the_file(tmp_path: Path) -> None:
-    """The zip file's directory says that the description of the run begins beyond the end of the file."""
+def test_error_names_a_checkpoint_with_a_wrong_offset(tmp_path: Path) -> None:
+    """The offset of the run's description lies beyond the end of the file."""
     trainer = trainer_of(small())
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
     kept.save(trainer.init(0), 1)
@@ -180,11 +177,11 @@ def test_wrong_offset_within_a_checkpoint_names_the_file(tmp_path: Path) -> None
         kept.restore(lambda: trainer.init(0), pytest.fail)
 
 
-def test_file_that_is_too_large_for_a_checkpoint_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restore_does_not_read_an_oversized_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = trainer_of(small(replay_capacity=800))
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
     kept.save(trainer.init(0), 1)
-    with (tmp_path / "iteration-000004-00000000.npz").open("wb") as file:  # most of it is a hole
+    with (tmp_path / "iteration-000004-00000000.npz").open("wb") as file:  # a sparse file
         file.seek(2**30)
         file.write(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 2**30 - 100, 100, 0))
     said: list[str] = []
@@ -197,7 +194,7 @@ def test_file_that_is_too_large_for_a_checkpoint_is_not_read(tmp_path: Path, mon
         tracemalloc.stop()
 
 
-def test_checkpoint_number_above_a_million_is_newer(tmp_path: Path) -> None:
+def test_checkpoint_1000000_is_newer_than_checkpoint_999999(tmp_path: Path) -> None:
     trainer = trainer_of(small())
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
     for done in (999_998, 999_999, 1_000_000):
@@ -205,7 +202,7 @@ def test_checkpoint_number_above_a_million_is_newer(tmp_path: Path) -> None:
     assert [path.name.split("-")[1] for path in kept.paths()] == ["1000000", "999999"]
 
 
-def test_odd_checkpoints_are_reported_and_set_aside(tmp_path: Path) -> None:
+def test_links_and_folders_with_checkpoint_names_are_reported_and_renamed(tmp_path: Path) -> None:
     trainer = trainer_of(small())
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
     kept.save(trainer.init(0), 1)
@@ -217,14 +214,14 @@ def test_odd_checkpoints_are_reported_and_set_aside(tmp_path: Path) -> None:
     assert kept.restore(lambda: trainer.init(0), said.append)[1] == 1
     assert [message.split(" is damaged ")[-1] for message in said[:3]] == [
         "(it is not a file)",
-        "(it is a symbolic link, which is not followed; replace it by what it points to)",
-        "(its name has no iteration)",
+        "(it is a symbolic link, which is not followed; replace the link by its target)",
+        "(its name contains no iteration number)",
     ]
     assert {f"damaged-{name}" for name in odd} < {path.name for path in tmp_path.iterdir()}
     kept.save(trainer.init(0), 2)
 
 
-def test_long_setting_of_another_run_is_shortened(tmp_path: Path) -> None:
+def test_error_shortens_a_long_setting_of_another_run(tmp_path: Path) -> None:
     trainer = trainer_of(small())
     Checkpoints(tmp_path, trainer.shape, True, {"agent": "x" * 10_000, "y" * 10_000: 1}).save(trainer.init(0), 1)
     for identity in (IDENTITY, {"agent": "x" * 10_000}):

@@ -1,4 +1,4 @@
-"""What a configuration accepts, it stores as plain Python values that can be written and read back."""
+"""Tests that accepted settings become Python values that can be stored and read back."""
 
 import json
 import math
@@ -93,7 +93,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def changed(valid: Any) -> Iterator[tuple[str, Any]]:
-    """Yields each accepted change of one field."""
+    """Yields every accepted change of a single field."""
     for field in fields(valid):
         for value in ODD:
             try:
@@ -104,7 +104,7 @@ def changed(valid: Any) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("valid", VALID, ids=lambda valid: type(valid).__name__)
-def test_whatever_is_accepted_can_be_read_back(valid: Any, tmp_path: Path) -> None:
+def test_accepted_settings_can_be_read_back(valid: Any, tmp_path: Path) -> None:
     for what, accepted in [("unchanged", valid), *changed(valid)]:
         stored = json.loads(json.dumps(plain(accepted), allow_nan=False))
         assert same(restored(stored), accepted), what
@@ -132,7 +132,7 @@ def test_settings_of_an_agent_may_be_numpy_numbers() -> None:
 
 @pytest.mark.parametrize("name", ["optimiser.learning_rate", "optimiser.epsilon", "loss.v_max"])
 @pytest.mark.parametrize("value", [1e-320, 1e-40, 1e39, 1e308])
-def test_numbers_that_float32_cannot_hold_are_refused(name: str, value: float) -> None:
+def test_numbers_outside_the_range_of_float32_are_refused(name: str, value: float) -> None:
     with pytest.raises(InputError, match=r"must lie in \[1e-30, 1e\+30\], got "):
         mh.agent("rainbow", **{name: value})
     assert isinstance(mh.agent("rainbow", **{name: 1e-30}), AgentConfig)
@@ -149,7 +149,7 @@ ODD_COUNTS: dict[str, Any] = {
 
 @pytest.fixture
 def run(tmp_path: Path) -> mh.Run:
-    """Returns a run as if it had been trained to its end, with odd arguments."""
+    """Returns a finished run whose arguments had unusual types."""
     agent = mh.agent("dqn", warm_up_steps=np.int64(300), batch=np.int64(8))
     configuration = configured(
         world("foraging"),
@@ -171,7 +171,7 @@ def run(tmp_path: Path) -> mh.Run:
     return mh.load_run(tmp_path)
 
 
-def test_extending_a_finished_run_stores_the_change_when_training_begins(run: mh.Run) -> None:
+def test_extended_run_stores_its_new_length_when_training_begins(run: mh.Run) -> None:
     before = (run.folder / "config.json").read_bytes()
     longer = replace(run.configuration, schedule=Schedule(4, 200, 60.0))  # type: ignore[arg-type]
     records = Records(run.folder, longer, replaces=run.configuration)
@@ -185,7 +185,7 @@ def test_extending_a_finished_run_stores_the_change_when_training_begins(run: mh
 
 
 @pytest.mark.parametrize("changes", [*({name: value} for name, value in ODD_COUNTS.items()), {}, {"steps": 400.0}])
-def test_a_refused_change_leaves_a_finished_run_unchanged(run: mh.Run, changes: Any) -> None:
+def test_refused_change_leaves_a_finished_run_unchanged(run: mh.Run, changes: Any) -> None:
     before = {path: path.read_bytes() for path in run.folder.glob("*") if path.is_file() and path.name != ".lock"}
     with pytest.raises(InputError, match="is finished; to extend it"):
         run.resume(**changes)
@@ -197,7 +197,7 @@ def test_a_refused_change_leaves_a_finished_run_unchanged(run: mh.Run, changes: 
 
 
 @pytest.mark.parametrize("name", ODD_COUNTS)
-def test_a_change_of_the_wrong_type_is_refused(run: mh.Run, name: str) -> None:
+def test_change_of_the_wrong_type_is_refused(run: mh.Run, name: str) -> None:
     for value in (None, "", "a", math.nan, -1, 10**400, np.zeros(2), [True]):
         with pytest.raises(InputError, match=rf"^{name} must be [^\n]+$"):
             run.resume(**{name: value})

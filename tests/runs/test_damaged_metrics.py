@@ -1,4 +1,4 @@
-"""Damaged metrics are reported, and reading them never takes much memory or time."""
+"""Tests that damaged metrics are reported and read in little memory and time."""
 
 import json
 import tracemalloc
@@ -31,13 +31,13 @@ def write(folder: Path, *iterations: int) -> Path:
     return path
 
 
-def test_lines_lost_at_the_start_in_the_middle_and_at_the_end_are_reported(tmp_path: Path) -> None:
+def test_missing_iterations_are_reported(tmp_path: Path) -> None:
     path, said = write(tmp_path, 1, 3, 4), list[str]()
     assert [line["iteration"] for line in read_metrics(tmp_path, said.append, iterations=7)] == [1, 3, 4]
     assert said == [f"{path}: iterations 1, 3, 6, 7 are missing"]
 
 
-def test_huge_iteration_number_takes_no_memory(tmp_path: Path) -> None:
+def test_huge_iteration_number_takes_little_memory(tmp_path: Path) -> None:
     path, said = write(tmp_path, 0, 10**18), list[str]()
     tracemalloc.start()
     try:
@@ -50,12 +50,12 @@ def test_huge_iteration_number_takes_no_memory(tmp_path: Path) -> None:
 
 def test_huge_file_is_refused(tmp_path: Path) -> None:
     with write(tmp_path, 0).open("rb+") as file:
-        file.truncate(metrics.MOST_BYTES + 1)  # a hole, which takes no space on the disk
-    with pytest.raises(InputError, match="larger than 1,024 MiB; restore or remove it"):
+        file.truncate(metrics.MOST_BYTES + 1)  # a sparse file
+    with pytest.raises(InputError, match="larger than 1,024 MiB; restore or remove the file"):
         read_metrics(tmp_path)
 
 
-def test_file_of_junk_is_refused(tmp_path: Path) -> None:
+def test_file_with_too_many_damaged_lines_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, 0)
     path.write_text(path.read_text() + "junk\n" * 100)
     assert len(read_metrics(tmp_path)) == 1
@@ -64,7 +64,7 @@ def test_file_of_junk_is_refused(tmp_path: Path) -> None:
         read_metrics(tmp_path)
 
 
-def test_long_line_is_not_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlong_line_counts_as_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "MOST_LINE", 1_000)
     path = write(tmp_path, 0)
     path.write_text(json.dumps({"iteration": [0] * 1_000}) + "\n" + path.read_text())
@@ -85,7 +85,7 @@ def test_long_line_is_not_read_at_once(tmp_path: Path, monkeypatch: pytest.Monke
         {"run": 5},
     ],
 )
-def test_long_or_wrong_fields_count_as_damaged(changes: dict[str, object], tmp_path: Path) -> None:
+def test_line_with_an_invalid_field_counts_as_damaged(changes: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text(json.dumps(LINE | changes) + "\n" + json.dumps(LINE) + "\n")
     said: list[str] = []
     assert len(read_metrics(tmp_path, said.append)) == 1
@@ -93,7 +93,7 @@ def test_long_or_wrong_fields_count_as_damaged(changes: dict[str, object], tmp_p
 
 
 @pytest.mark.parametrize("written", ["1e999", "-1e999", "NaN", "Infinity", "9" * 4_000, "9" * 276_000])
-def test_numbers_must_be_finite(written: str, tmp_path: Path) -> None:
+def test_line_with_a_number_that_is_not_finite_is_skipped(written: str, tmp_path: Path) -> None:
     for place in ('"seconds": 1.0', '"returns": [1.0]', '"step": 100'):
         name, _, value = place.partition(": ")
         line = json.dumps(LINE).replace(place, f"{name}: {value.replace('100', '1.0').replace('1.0', written)}")

@@ -1,4 +1,4 @@
-"""The folder of a run."""
+"""Tests the folder of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from multihorizon.runs.records import Records
 from multihorizon.training.worlds import world
 
 
-def test_run_killed_while_it_wrote_its_configuration_can_be_started_again(tmp_path: Path) -> None:
+def test_run_restarts_after_a_kill_during_the_configuration_write(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
     (tmp_path / f".config.unfinished-{dead_process()}.json").write_text('{"agent": ')
     agent = mh.agent("dqn", warm_up_steps=100)
@@ -36,7 +36,7 @@ def begun(folder: Path) -> Path:
 @pytest.mark.parametrize(
     "name", [".lock", "weights.npz", "weights-000010.npz", "metrics.jsonl", "damaged-metrics.jsonl"]
 )
-def test_folder_in_the_place_of_a_file_is_refused_before_training(
+def test_resume_refuses_a_folder_with_the_name_of_a_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (begun(tmp_path) / name).unlink(missing_ok=True)
@@ -46,27 +46,27 @@ def test_folder_in_the_place_of_a_file_is_refused_before_training(
         mh.load_run(tmp_path).resume()
 
 
-def test_folder_in_the_place_of_an_unfinished_checkpoint_is_refused_before_training(tmp_path: Path) -> None:
+def test_resume_refuses_a_folder_with_the_name_of_an_unfinished_checkpoint(tmp_path: Path) -> None:
     (begun(tmp_path) / "checkpoints/.iteration-000001").mkdir(parents=True)
     with pytest.raises(InputError, match=r"\.iteration-000001 could not be removed .*; move it elsewhere"):
         mh.load_run(tmp_path).resume()
 
 
-def test_folders_that_are_not_in_the_way_are_left_alone(tmp_path: Path) -> None:
+def test_resume_keeps_a_folder_with_the_name_of_an_unfinished_file(tmp_path: Path) -> None:
     odd = begun(tmp_path) / f".config.unfinished-{dead_process()}.json"
     odd.mkdir()
     assert mh.load_run(tmp_path).resume().finished
     assert odd.is_dir()
 
 
-def test_file_in_the_place_of_the_events_is_named(tmp_path: Path) -> None:
+def test_resume_refuses_a_file_with_the_name_of_the_events_folder(tmp_path: Path) -> None:
     (begun(tmp_path) / "events").touch()
     with pytest.raises(InputError, match=r"events .*; move it elsewhere"):
         mh.load_run(tmp_path).resume()
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "file/inner"])
-def test_impossible_folder_gives_an_input_error(name: str, tmp_path: Path) -> None:
+def test_folder_that_cannot_exist_gives_an_input_error(name: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     folder = tmp_path / name
     with pytest.raises(InputError, match=name[:99]):
@@ -77,7 +77,7 @@ def test_impossible_folder_gives_an_input_error(name: str, tmp_path: Path) -> No
         mh.train(AGENT, "foraging", out=folder, **SIZES)
 
 
-def test_checkpoints_are_ordered_by_number_and_only_files_count(tmp_path: Path) -> None:
+def test_checkpoint_paths_lists_regular_files_by_descending_number(tmp_path: Path) -> None:
     names = [f"iteration-{number}-00000000.npz" for number in ("000002", "999999", "1000000", "00000x", "٣")]
     for name in names:
         (tmp_path / name).touch()

@@ -1,4 +1,4 @@
-"""A run does not follow links out of its folder, and does not read pipes or devices."""
+"""Tests that a run does not follow links out of its folder or read pipes and devices."""
 
 import os
 import socket
@@ -44,7 +44,7 @@ def configuration() -> Configuration:
 
 
 def rewound(folder: Path, configuration: Configuration, lost: bool = True) -> list[str]:
-    """Opens the records of a run, with damaged metrics if `lost` is true, and returns the warnings."""
+    """Rewinds the records of a run and returns the warnings. With `lost`, damages the metrics first."""
     said: list[str] = []
     if lost:
         (folder / "metrics.jsonl").write_text("damaged\n")
@@ -57,7 +57,7 @@ def rewound(folder: Path, configuration: Configuration, lost: bool = True) -> li
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_copy_of_damaged_metrics_does_not_overwrite_another_file(
+def test_copy_of_damaged_metrics_does_not_overwrite_a_linked_file(
     link: object, tmp_path: Path, outside: Path, configuration: Configuration
 ) -> None:
     assert callable(link)
@@ -69,7 +69,7 @@ def test_copy_of_damaged_metrics_does_not_overwrite_another_file(
 
 
 def test_unfinished_file_that_is_a_link_is_replaced(tmp_path: Path, outside: Path) -> None:
-    """An attacker can create one link for every process id, so one of them has the name that this process will use."""
+    """An attacker can create one link for every process id."""
     (tmp_path / f".table.unfinished-{os.getpid()}.csv").symlink_to(outside / "precious.txt")
     with atomically(tmp_path / "table.csv") as file:
         file.write_text("new")
@@ -88,9 +88,7 @@ def test_linked_part_of_a_run_is_rejected(
     assert (outside / "precious.txt").read_text() == PRECIOUS
 
 
-def test_linked_checkpoints_are_not_removed_or_added_to(
-    tmp_path: Path, outside: Path, configuration: Configuration
-) -> None:
+def test_linked_checkpoints_folder_stays_unchanged(tmp_path: Path, outside: Path, configuration: Configuration) -> None:
     for number in (1, 2):
         (outside / f"iteration-00000{number}-00000000.npz").touch()
     Records(tmp_path / "run", configuration).close()
@@ -102,7 +100,7 @@ def test_linked_checkpoints_are_not_removed_or_added_to(
     assert len(list(outside.iterdir())) == 3
 
 
-def test_lock_that_is_a_hard_link_is_rejected_unless_it_is_empty(
+def test_hard_linked_lock_is_rejected_unless_it_is_empty(
     tmp_path: Path, outside: Path, configuration: Configuration
 ) -> None:
     (tmp_path / "run").mkdir()
@@ -111,7 +109,7 @@ def test_lock_that_is_a_hard_link_is_rejected_unless_it_is_empty(
         Records(tmp_path / "run", configuration)
     (tmp_path / "run/.lock").unlink()
     rewound(tmp_path / "run", configuration)
-    os.link(tmp_path / "run/.lock", tmp_path / "copy")  # as in a copy of the folder made of hard links
+    os.link(tmp_path / "run/.lock", tmp_path / "copy")  # as in a copy of the folder by hard links
     assert rewound(tmp_path / "run", configuration)
 
 
@@ -137,7 +135,7 @@ def test_linked_run_of_a_sweep_is_rejected(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_pipes_are_not_read(tmp_path: Path) -> None:
-    """Opening one would wait for ever."""
+    """Opening a pipe would block."""
     trainer = trainer_of(small(), steps=200)
     kept = Checkpoints(tmp_path / "checkpoints", trainer.shape, with_replay=True, identity={})
     kept.folder.mkdir()
@@ -157,17 +155,15 @@ def test_pipes_are_not_read(tmp_path: Path) -> None:
     assert load_weights(save_weights(tmp_path / "weights.npz", weights), weights)
 
 
-def test_a_link_in_the_folder_of_events_is_rejected(
-    tmp_path: Path, outside: Path, configuration: Configuration
-) -> None:
+def test_link_in_the_events_folder_is_rejected(tmp_path: Path, outside: Path, configuration: Configuration) -> None:
     (tmp_path / "run/events").mkdir(parents=True)
     (tmp_path / "run/events/events.out.tfevents.1").symlink_to(outside / "precious.txt")
     with pytest.raises(InputError, match=r"tfevents\.1 is a symbolic link"):
         rewound(tmp_path / "run", configuration, lost=False)
 
 
-def test_links_with_names_that_can_be_guessed_are_not_followed(tmp_path: Path, outside: Path) -> None:
-    """The library that writes events puts the time in seconds and the host into the name of its file."""
+def test_tensorboard_does_not_follow_links_with_guessed_names(tmp_path: Path, outside: Path) -> None:
+    """By default, the name of an events file contains only the time in seconds and the host."""
     logger = TensorBoard()
     logger.begin(tmp_path, {}, 0)
     (tmp_path / "events").mkdir()
@@ -184,12 +180,12 @@ def test_links_with_names_that_can_be_guessed_are_not_followed(tmp_path: Path, o
 def test_wandb_does_not_write_through_a_link(
     name: str, tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It writes to `.wandb` if that exists."""
+    """The library wandb writes to `.wandb` if that folder exists."""
     started: list[dict[str, Any]] = []
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **given: started.append(given)))
     (tmp_path / name).parent.mkdir(exist_ok=True)
     if name == "wandb/run-1":
-        (tmp_path / "wandb/latest-run").symlink_to("run-0")  # wandb's own link
+        (tmp_path / "wandb/latest-run").symlink_to("run-0")  # a link of wandb itself
         WandB("test").begin(tmp_path, {}, 0)
         assert len(started) == 1
     (tmp_path / name).symlink_to(outside)
@@ -201,10 +197,10 @@ def test_wandb_does_not_write_through_a_link(
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ("stop,steps_per_second\n1,2\n", "its columns are not those of this run"),
-        ("step,=1+1\n1,2\n", "its columns are not those of this run"),
-        ("step,return/training/seed-7\n1,2\n", "its columns are not those of this run"),
-        ("step,step\n1,2\n", "its columns are not those of this run"),
+        ("stop,steps_per_second\n1,2\n", "its columns do not match this run"),
+        ("step,=1+1\n1,2\n", "its columns do not match this run"),
+        ("step,return/training/seed-7\n1,2\n", "its columns do not match this run"),
+        ("step,step\n1,2\n", "its columns do not match this run"),
         ("step,steps_per_second\n1,=1+1\n", "a cell is not a number"),
         ("step,steps_per_second\n1.5,1\n", "a cell is not a number"),
         ("step,steps_per_second\n,1\n", "a cell is not a number"),
@@ -223,7 +219,7 @@ def test_damaged_csv_is_reported(table: Any, problem: str, tmp_path: Path, confi
         Csv().begin(tmp_path, plain(configuration), 5)
 
 
-def test_a_csv_table_keeps_every_column_of_its_run(tmp_path: Path, configuration: Configuration) -> None:
+def test_csv_table_keeps_every_column_of_its_run(tmp_path: Path, configuration: Configuration) -> None:
     (tmp_path / "metrics.csv").write_text("step,return/training/seed-0,steps_per_second\n3,,2.5\n6,1.25,2\n")
     logger = Csv()
     logger.begin(tmp_path, plain(configuration), 5)
@@ -235,7 +231,7 @@ def test_a_csv_table_keeps_every_column_of_its_run(tmp_path: Path, configuration
 
 
 def check_is_not_followed(path: Path, read: Callable[[], object]) -> None:
-    """Moves a file elsewhere and puts a link to it in its place. Reading the link must give an error that names it."""
+    """Replaces a file by a link to it, and checks that reading the link fails."""
     read()
     path.rename(path.parent.parent / path.name)
     path.symlink_to(path.parent.parent / path.name)
@@ -254,7 +250,7 @@ def test_linked_files_are_not_read(tmp_path: Path, configuration: Configuration)
     check_is_not_followed(run / "config.json", lambda: mh.load_run(run))
 
 
-def test_file_that_becomes_a_link_or_a_pipe_while_it_is_opened_is_not_read(
+def test_file_replaced_by_a_link_or_a_pipe_during_opening_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = write_json(tmp_path / "held.json", {}).lstat()

@@ -1,4 +1,4 @@
-"""Loggers receive the metrics of every iteration, even after a run is resumed."""
+"""Tests that loggers receive the metrics of every iteration, even of a resumed run."""
 
 import csv
 import time
@@ -40,7 +40,7 @@ class Kept:
         self.heard.append("close")
 
 
-def test_csv_has_one_row_per_iteration_after_resuming(tmp_path: Path) -> None:
+def test_csv_of_a_resumed_run_has_one_row_per_iteration(tmp_path: Path) -> None:
     train(tmp_path / "run", [mh.loggers.Csv()], callback=lambda rows: False)
     assert [row["step"] for row in rows(tmp_path / "run")] == ["300"]
     mh.load_run(tmp_path / "run").resume(loggers=[mh.loggers.Csv()])

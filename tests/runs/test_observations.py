@@ -1,4 +1,4 @@
-"""Observations for a policy are converted to the type that it expects, and rejected if their numbers do not fit."""
+"""Tests that observations are converted to the type of the policy, or rejected."""
 
 from typing import Any
 
@@ -24,9 +24,9 @@ def test_one_hot_observations_may_have_any_type(given: Any, dtype: str) -> None:
         (3, "float32", r"got \[\]; give the states of a Discrete space as one-hot vectors, np.eye\(4\)\[obs\]"),
         (np.array([0, 3]), "float32", r"got \[2\]; give the states of a Discrete space as one-hot"),
         (np.zeros(3), "float32", r"must have shape \[4\], or \[B, 4\] for a batch, got \[3\]$"),
-        (np.full(4, 0.3), "bool", "the type bool and hold 0 and 1, but .* has numbers that do not fit, such as 0.3"),
-        (np.full(4, 0.3), "uint8", "have the type uint8 and hold whole numbers, .* such as 0.3"),
-        (np.array([0, 1, 0, 256]), "uint8", "such as 256"),
+        (np.full(4, 0.3), "bool", "the type bool and hold 0 and 1, but this one contains 0.3"),
+        (np.full(4, 0.3), "uint8", "have the type uint8 and hold whole numbers, .* contains 0.3"),
+        (np.array([0, 1, 0, 256]), "uint8", "contains 256"),
         (np.full(4, np.nan), "uint8", "must be finite"),
         ([1e300, 0.0, 0.0, 0.0], "float32", "must be finite in float32"),
         ([None] * 4, "float32", "must be an array of numbers, got"),
@@ -35,7 +35,7 @@ def test_one_hot_observations_may_have_any_type(given: Any, dtype: str) -> None:
         ("text", "float32", "must be an array of numbers, got 'text'"),
     ],
 )
-def test_other_observations_are_rejected(given: Any, dtype: str, words: str) -> None:
+def test_invalid_observations_are_rejected(given: Any, dtype: str, words: str) -> None:
     with pytest.raises(InputError, match=words) as refused:
         as_batch(given, (4,), dtype)
     assert "\n" not in str(refused.value)

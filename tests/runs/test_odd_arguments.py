@@ -1,4 +1,4 @@
-"""Arguments of the wrong type get an error of one line, from every public function that trains or plays."""
+"""Tests that arguments of the wrong type raise one-line errors."""
 
 import math
 from collections.abc import Callable
@@ -83,56 +83,56 @@ TAKE_PATHS: dict[str, Callable[[Any, mh.Policy], Any]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_argument_gets_an_error_of_one_line(name: str) -> None:
+def test_wrong_argument_raises_a_one_line_error(name: str) -> None:
     with pytest.raises(mh.InputError, match=r"^[^\n]{10,300}$"):
         WRONG[name]()
 
 
 @pytest.mark.parametrize("name", TAKE_PATHS)
-def test_what_is_not_a_path_is_refused(name: str, policy: mh.Policy) -> None:
+def test_invalid_path_is_refused(name: str, policy: mh.Policy) -> None:
     for path in PATHS:
         with pytest.raises(mh.InputError, match=r"^(path|out|folder|dopamine) must be a path[^\n]*, got [^\n]+$"):
             TAKE_PATHS[name](path, policy)
 
 
-def test_a_folder_of_nothing_is_refused() -> None:
+def test_loading_from_none_is_refused() -> None:
     for load in (mh.load, mh.load_run):
         with pytest.raises(mh.InputError, match=r"^path must be a path, got None$"):
             load(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("count", [None, -1, 2**63, 1.5, "a"])
-def test_weights_after_checks_its_count(policy: mh.Policy, count: Any) -> None:
+def test_invalid_count_of_weights_is_refused(policy: mh.Policy, count: Any) -> None:
     with pytest.raises(mh.InputError, match=r"^count must be [^\n]+$"):
         policy.weights_after(0, count=count)
     assert policy.weights_after(0, count=np.int64(2)).shape == (2, 10)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("elapsed", [10**400, "a", [1, [2]], [0, 1], -1, math.inf])
-def test_act_checks_the_time(policy: mh.Policy, elapsed: Any) -> None:
+def test_act_checks_elapsed(policy: mh.Policy, elapsed: Any) -> None:
     with pytest.raises(mh.InputError, match=r"^elapsed must be [^\n]+$"):
         policy.act(np.zeros(policy.observation_shape), elapsed=elapsed)
 
 
-def test_evaluate_converts_its_numbers(policy: mh.Policy) -> None:
+def test_evaluate_accepts_numbers_of_any_type(policy: mh.Policy) -> None:
     given: Any = {"seed": -0.0, "epsilon": Fraction(1, 2), "max_steps": np.float64(3), "episodes": np.int64(2)}
     assert mh.evaluate(policy, "foraging", **given).lengths.max() <= 3
 
 
 @pytest.mark.parametrize("seed", [np.array([]), "a", None, 1.5])
-def test_a_run_checks_its_seed(seed: Any, tmp_path: Path) -> None:
+def test_run_checks_the_seed_of_a_policy(seed: Any, tmp_path: Path) -> None:
     run = mh.Run(tmp_path, RUN.configuration())
     with pytest.raises(mh.InputError, match=r"^(seed must be a whole number|.* has no weights)[^\n]*$"):
         run.policy(seed=seed)
 
 
-def test_a_run_of_an_experiment_stores_plain_numbers() -> None:
+def test_run_of_an_experiment_stores_python_numbers() -> None:
     run = ExperimentRun(AGENT, "foraging", settings={"batch": np.int64(8)}, seeds=np.int64(1))  # type: ignore[arg-type]
     assert type(run.seeds) is type(run.configuration().agent.batch) is int
     assert type(Experiment("a", "", "", [RUN]).scaled(seeds=np.int64(3)).runs[0].seeds) is int  # type: ignore[arg-type]
 
 
-def test_the_device_can_count_the_steps_of_a_run() -> None:
+def test_step_counts_beyond_int32_are_refused() -> None:
     assert total_steps(AGENT, Schedule(1, 2**31 - 4, 0), 1) == 2**31 - 4
     with pytest.raises(mh.InputError, match=r"^the number of training steps, .* must be at most 2,147,483,647, got"):
         total_steps(AGENT, Schedule(1, 2**31 - 3, 0), 1)  # rounded up to whole cycles
@@ -140,7 +140,7 @@ def test_the_device_can_count_the_steps_of_a_run() -> None:
         make_pace(mh.agent("dqn", update_period_steps=2**20 - 1, warm_up_steps=10**6), 4_096)
 
 
-def test_the_count_of_evaluation_steps_does_not_wrap() -> None:
+def test_count_of_evaluation_steps_does_not_overflow() -> None:
     _, played = Evaluation.begin(2).add(np.zeros(2), np.zeros(2, bool), np.int32(2**31 - 1), MOST_EVALUATION_STEPS, 100)  # type: ignore[arg-type]
     assert int(played) == MOST_EVALUATION_STEPS + 2
     assert MOST_EVALUATION_STEPS + MOST_ON_DEVICE < 2**31

@@ -1,4 +1,4 @@
-"""Tests policies: changes of the discount, saving and loading, and invalid or untrusted input."""
+"""Tests policies: changed discounts, saving and loading, and invalid or untrusted input."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ def policy() -> mh.Policy:
 
 
 @pytest.mark.parametrize("k", [0.05, 0.2, 1.0])
-def test_policy_acts_by_new_discount(policy: mh.Policy, k: float) -> None:
+def test_policy_acts_by_its_new_discount(policy: mh.Policy, k: float) -> None:
     changed = policy.with_discount(mh.discount.hyperbolic(k), t_max=60)
     expected = mh.reweight(policy.horizons, mh.discount.hyperbolic(k), t_max=60)
     np.testing.assert_allclose(changed.horizons.weights, expected.horizons.weights)
@@ -38,7 +38,7 @@ def test_policy_acts_by_new_discount(policy: mh.Policy, k: float) -> None:
     np.testing.assert_array_equal(changed.act(observations), best)
 
 
-def test_new_discount_is_used_in_evaluation_and_saved(policy: mh.Policy, tmp_path: object) -> None:
+def test_saved_policy_keeps_its_new_discount(policy: mh.Policy, tmp_path: object) -> None:
     patient, hasty = (policy.with_discount(mh.discount.hyperbolic(k), t_max=60) for k in (0.05, 1.0))
     loaded = mh.load(hasty.save(f"{tmp_path}/hasty"))
     np.testing.assert_allclose(loaded.horizons.weights, hasty.horizons.weights)
@@ -56,7 +56,7 @@ def test_new_discount_is_used_in_evaluation_and_saved(policy: mh.Policy, tmp_pat
     np.testing.assert_array_equal(*returns)
 
 
-def test_discount_outside_tolerance_is_rejected(policy: mh.Policy) -> None:
+def test_discount_outside_the_tolerance_is_rejected(policy: mh.Policy) -> None:
     with pytest.raises(mh.InputError, match=r"heads"):
         policy.with_discount(mh.discount.none(), t_max=1000)
     rising = lambda t: 1.0 + t  # noqa: E731
@@ -82,7 +82,7 @@ def test_saving_over_a_policy_is_atomic(policy: mh.Policy, tmp_path: Path, monke
     assert_same_weights(mh.load(folder), other)
 
 
-def test_earlier_name_of_the_weights_file_loads(policy: mh.Policy, tmp_path: Path) -> None:
+def test_policy_with_the_old_name_of_the_weights_file_loads(policy: mh.Policy, tmp_path: Path) -> None:
     folder = policy.save(tmp_path / "policy")
     (weights,) = folder.glob("*.safetensors")
     weights.rename(folder / "weights.safetensors")
@@ -91,7 +91,7 @@ def test_earlier_name_of_the_weights_file_loads(policy: mh.Policy, tmp_path: Pat
     assert [path.name for path in folder.glob("*.safetensors")] == [weights.name]
 
 
-def test_what_was_changed_is_shown(policy: mh.Policy) -> None:
+def test_repr_names_the_new_discount(policy: mh.Policy) -> None:
     changed = policy.with_discount(mh.discount.hyperbolic(0.2), t_max=60)
     assert repr(policy) == "Policy(hyper-dqn in foraging, 3 horizons)"
     assert repr(changed) == "Policy(hyper-dqn in foraging, 3 horizons, by hyperbolic(k=0.2))"
@@ -106,7 +106,7 @@ def test_what_was_changed_is_shown(policy: mh.Policy) -> None:
         ({"elapsed": -1}, "elapsed must be 0 or more"),
     ],
 )
-def test_invalid_arguments_of_act(policy: mh.Policy, given: dict[str, Any], words: str) -> None:
+def test_act_refuses_invalid_arguments(policy: mh.Policy, given: dict[str, Any], words: str) -> None:
     with pytest.raises(mh.InputError, match=words):
         policy.act(np.zeros(policy.observation_shape), **given)
 
@@ -114,16 +114,16 @@ def test_invalid_arguments_of_act(policy: mh.Policy, given: dict[str, Any], word
 @pytest.mark.parametrize(
     ("given", "words"), [({"epsilon": "a"}, "epsilon must lie in"), ({"told": None}, "told must be a function")]
 )
-def test_invalid_arguments_of_evaluate(policy: mh.Policy, given: dict[str, Any], words: str) -> None:
+def test_evaluate_refuses_invalid_arguments(policy: mh.Policy, given: dict[str, Any], words: str) -> None:
     with pytest.raises(mh.InputError, match=words):
         mh.evaluate(policy, episodes=1, **given)
 
 
-def test_one_episode_has_no_interval(policy: mh.Policy) -> None:
+def test_repr_of_one_episode_shows_no_interval(policy: mh.Policy) -> None:
     assert repr(mh.evaluate(policy, episodes=1)).startswith("Returns(1 episode: ")
 
 
-def test_saving_keeps_files_of_others(policy: mh.Policy, tmp_path: Path) -> None:
+def test_saving_a_policy_keeps_unrelated_files(policy: mh.Policy, tmp_path: Path) -> None:
     names = ["weights.safetensors", "weights-final.safetensors", "weights-0123abcd.safetensors"]
     for name in names:
         (tmp_path / name).write_text("precious")
@@ -131,7 +131,7 @@ def test_saving_keeps_files_of_others(policy: mh.Policy, tmp_path: Path) -> None
     assert [(tmp_path / name).read_text() for name in names] == ["precious"] * 3
 
 
-def test_weights_of_a_type_that_numpy_lacks_are_refused(policy: mh.Policy, tmp_path: Path) -> None:
+def test_saved_bfloat16_weights_are_refused(policy: mh.Policy, tmp_path: Path) -> None:
     folder = policy.save(tmp_path / "policy")
     (path,) = folder.glob("*.safetensors")
     length = int.from_bytes(path.read_bytes()[:8], "little")
@@ -152,7 +152,7 @@ def test_weights_of_a_type_that_numpy_lacks_are_refused(policy: mh.Policy, tmp_p
 
 
 def test_saved_policy_has_no_seeds(policy: mh.Policy, tmp_path: Path) -> None:
-    with pytest.raises(mh.InputError, match="holds a saved policy, which is one agent"):
+    with pytest.raises(mh.InputError, match="holds a saved policy, which has no seeds"):
         mh.load(policy.save(tmp_path / "policy"), seed=1)
 
 
@@ -163,7 +163,7 @@ def assert_same_weights(one: mh.Policy, other: mh.Policy) -> None:
 
 
 def edited(policy: mh.Policy, folder: Path, **changes: Any) -> Path:
-    """Saves a policy with other values in policy.json, as a stranger might."""
+    """Saves a policy with changed values in policy.json."""
     content = read_json(policy.save(folder) / "policy.json") | changes
     write_json(folder / "policy.json", content)
     return folder
@@ -193,12 +193,12 @@ def test_sizes_and_types_of_an_untrusted_policy_are_checked(
         mh.load(edited(policy, tmp_path / "policy", **changes))
 
 
-def test_untrusted_weights_that_are_too_large_or_a_pipe_are_not_read(policy: mh.Policy, tmp_path: Path) -> None:
+def test_oversized_weights_and_pipes_are_not_read(policy: mh.Policy, tmp_path: Path) -> None:
     folder = edited(policy, tmp_path / "policy", weights_checksum=None)
     (weights,) = folder.glob("weights-*.safetensors")
     with weights.rename(folder / "weights.safetensors").open("rb+") as file:
         mh.load(folder)
-        file.truncate(2**40)  # a hole, which takes no space on the disk
+        file.truncate(2**40)  # a sparse file
     with pytest.raises(mh.InputError, match="it is larger than"):
         mh.load(folder)
     (folder / "weights.safetensors").unlink()
@@ -222,7 +222,7 @@ def test_linked_file_of_a_policy_is_not_read(name: str, policy: mh.Policy, tmp_p
     mh.load(tmp_path / "policy")
 
 
-def test_policy_that_cannot_be_saved_gives_an_input_error(policy: mh.Policy, tmp_path: Path) -> None:
+def test_failed_save_raises_an_input_error(policy: mh.Policy, tmp_path: Path) -> None:
     (tmp_path / "policy/policy.json").mkdir(parents=True)
     with pytest.raises(mh.InputError, match=r"policy\.json could not be written .*; move it elsewhere"):
         policy.save(tmp_path / "policy")

@@ -1,4 +1,4 @@
-"""Resuming: an interrupted or killed run ends with the same weights and metrics as an uninterrupted one."""
+"""Tests that an interrupted or killed run ends with the same weights and metrics as an uninterrupted run."""
 
 import errno
 import json
@@ -53,7 +53,7 @@ class Stopped(Exception):
 
 
 def run(folder: Path, stop_after: int | None = None, by: type[BaseException] = Stopped, **settings: Any) -> list[str]:
-    """Trains in a folder, stops after an iteration if asked to, and returns the warnings."""
+    """Trains until the end of iteration `stop_after`, and returns the warnings."""
     trainer, configuration = configured(**settings)
     warnings: list[str] = []
 
@@ -81,11 +81,11 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in line.items() if k not in timeless} for line in read_metrics(folder)]
 
 
-def test_resumed_run_equals_uninterrupted_run(tmp_path: Path) -> None:
+def test_resumed_run_equals_an_uninterrupted_run(tmp_path: Path) -> None:
     run(tmp_path / "whole")
     run(tmp_path / "stopped", stop_after=1)
     assert [path.name[:16] for path in (tmp_path / "stopped/checkpoints").iterdir()] == ["iteration-000001"]
-    assert len(lines(tmp_path / "stopped")) == 2  # one more than the checkpoint covers
+    assert len(lines(tmp_path / "stopped")) == 2  # the checkpoint covers only one iteration
     with (tmp_path / "stopped/metrics.jsonl").open("ab") as file:
         file.write(b'123\n{}\n\xff\xfe\n{"iteration": 1, "st')  # what a crash may leave
     run(tmp_path / "stopped")
@@ -105,7 +105,7 @@ def test_resumed_run_equals_uninterrupted_run(tmp_path: Path) -> None:
 
 
 def test_interrupt_reports_where_to_resume(tmp_path: Path) -> None:
-    for minutes in (0.0, 10.0):  # an interrupt writes a checkpoint, however recent the last one is
+    for minutes in (0.0, 10.0):  # the interrupt writes a checkpoint in both cases
         folder = tmp_path / f"a run {minutes:g}"
         with pytest.raises(KeyboardInterrupt, match=r"resume '.*/a run \d+' continues after iteration 2$"):
             run(folder, stop_after=1, by=KeyboardInterrupt, checkpoint_minutes=minutes)
@@ -113,7 +113,7 @@ def test_interrupt_reports_where_to_resume(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [Scripted, Long])
-def test_interrupt_within_iteration_loses_only_that_iteration(tmp_path: Path, make: Any) -> None:
+def test_interrupt_within_an_iteration_loses_only_that_iteration(tmp_path: Path, make: Any) -> None:
     """Without an earlier checkpoint, the last complete iteration is saved without its replay buffer."""
     trainer, configuration = configured(make=make, checkpoint_minutes=10.0)
     iterate, done = trainer.iterate, []
@@ -134,11 +134,8 @@ def test_interrupt_within_iteration_loses_only_that_iteration(tmp_path: Path, ma
     assert [line["iteration"] for line in lines(tmp_path)] == [0, 1, 2]
 
 
-def test_interrupt_keeps_checkpoint_with_replay(tmp_path: Path) -> None:
-    """The resumed run equals an uninterrupted one.
-
-    It would not if a checkpoint without the replay buffer were saved after the one with it.
-    """
+def test_interrupt_keeps_the_checkpoint_that_holds_the_replay_buffer(tmp_path: Path) -> None:
+    """A newer checkpoint without the replay buffer would change the resumed run."""
     run(tmp_path / "whole")
     trainer, configuration = configured()
     iterate = trainer.iterate
@@ -159,7 +156,7 @@ def test_interrupt_keeps_checkpoint_with_replay(tmp_path: Path) -> None:
         np.testing.assert_array_equal(value, weights(tmp_path / "stopped")[name])
 
 
-def test_run_killed_before_final_weights_can_be_finished(tmp_path: Path) -> None:
+def test_run_killed_before_its_final_weights_can_be_finished(tmp_path: Path) -> None:
     run(tmp_path)
     kept = weights(tmp_path)
     (tmp_path / "weights.npz").unlink()
@@ -181,8 +178,8 @@ def test_checkpoint_without_read_permission_is_not_renamed(tmp_path: Path, monke
     assert {path.name[:9] for path in (tmp_path / "kept/checkpoints").iterdir()} == {"iteration"}
 
 
-def test_tensorboard_events_of_resumed_run(tmp_path: Path) -> None:
-    """The run is stopped after its second iteration and repeats it when it is resumed."""
+def test_tensorboard_events_of_a_resumed_run_restart_at_the_repeated_iteration(tmp_path: Path) -> None:
+    """The run stops after its second iteration. The resumed run repeats this iteration."""
     from tensorboardX.proto.event_pb2 import Event, SessionLog
 
     run(tmp_path, stop_after=1)
@@ -205,7 +202,7 @@ def test_tensorboard_events_of_resumed_run(tmp_path: Path) -> None:
         assert ("loss/gamma-0.99000/seed-0", steps[1]) in tags
 
 
-def test_checkpoints_wait_until_no_episode_is_open(tmp_path: Path) -> None:
+def test_checkpoints_wait_until_all_episodes_have_ended(tmp_path: Path) -> None:
     """Episodes of this environment may be longer than an iteration."""
     run(tmp_path / "whole", iterations=6, make=Long)
     for stop_after in (3, 5):
@@ -221,7 +218,7 @@ def test_checkpoints_wait_until_no_episode_is_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(10.0, 5), (0.0, 1)])
-def test_checkpointing_every_iteration_cuts_off_episodes_every_iteration(minutes: float, expected: int) -> None:
+def test_checkpoint_interval_sets_how_often_episodes_are_cut_off(minutes: float, expected: int) -> None:
     """With a checkpoint every 10 minutes, episodes are cut off every 5 iterations.
 
     Five iterations have 2,000 steps: 500 in each of the 4 environments, the length of CartPole's longest episode.
@@ -242,10 +239,10 @@ def test_run_resumed_without_its_replay_buffer_refills_the_buffer(tmp_path: Path
     assert saved.stat().st_size < 0.8 * full.stat().st_size
     run(tmp_path / "lean", checkpoint_replay=False)
     told = lines(tmp_path / "lean")
-    assert [line["updates"] for line in told] == [20, 20, 50]  # the second, after resuming, warms up again
+    assert [line["updates"] for line in told] == [20, 20, 50]  # the resumed run repeats the warm-up
 
 
-def test_full_disk_stops_training_and_keeps_last_checkpoint(tmp_path: Path) -> None:
+def test_full_disk_stops_training_and_keeps_the_last_checkpoint(tmp_path: Path) -> None:
     run(tmp_path / "run", stop_after=1)
     trainer, configuration = configured()
     before = {path.name: path.read_bytes() for path in (tmp_path / "run/checkpoints").iterdir()}
@@ -271,7 +268,7 @@ def test_full_disk_between_checkpoints_is_reported(tmp_path: Path, monkeypatch: 
         run(tmp_path / "run")
 
 
-def test_run_without_checkpoint_restarts_with_a_warning(tmp_path: Path) -> None:
+def test_run_without_a_checkpoint_restarts_with_a_warning(tmp_path: Path) -> None:
     run(tmp_path / "run", stop_after=0, checkpoint_minutes=1000.0)
     assert len(read_metrics(tmp_path / "run")) == 1
     (said,) = run(tmp_path / "run", checkpoint_minutes=1000.0)
@@ -288,7 +285,7 @@ def test_configuration_round_trips_through_json() -> None:
         assert plain(restored(json.loads(text))) == plain(one)
 
 
-def test_folder_is_locked_to_one_run_and_one_process(tmp_path: Path) -> None:
+def test_folder_accepts_only_one_process_and_one_configuration(tmp_path: Path) -> None:
     _, configuration = configured()
     records = Records(tmp_path, configuration)
     with pytest.raises(ValueError, match="is being trained by another process"):
@@ -304,7 +301,7 @@ def test_folder_is_locked_to_one_run_and_one_process(tmp_path: Path) -> None:
         read_configuration(tmp_path / "elsewhere")
 
 
-def test_non_finite_loss_keeps_last_good_weights(tmp_path: Path) -> None:
+def test_non_finite_loss_keeps_the_last_good_weights(tmp_path: Path) -> None:
     agent = small("dqn", optimiser=Adam(1e30, 1e-8))
     trainer = trainer_of(agent, steps=2_000)
     configuration = Configuration(agent, "scripted", TORSO, trainer.schedule, 0, 1, 4)
@@ -321,8 +318,8 @@ def test_non_finite_loss_keeps_last_good_weights(tmp_path: Path) -> None:
 LINE = "train dqn --env gym/CartPole-v1 --steps 6000 --training-steps 1000 --evaluation-steps 0 --checkpoint-minutes 0"
 
 
-def test_run_killed_at_random_times_equals_uninterrupted_run(tmp_path: Path) -> None:
-    """Sends SIGKILL at random times. `benchmarks/kill.py` does it twenty times or more."""
+def test_run_killed_at_random_times_equals_an_uninterrupted_run(tmp_path: Path) -> None:
+    """Sends SIGKILL three times. `benchmarks/kill.py` does so at least twenty times."""
     assert main([*LINE.split(), "--out", str(tmp_path / "whole")]) == 0
     command = [sys.executable, "-m", "multihorizon"]
     words = [*LINE.split(), "--out", str(tmp_path / "killed")]

@@ -1,4 +1,4 @@
-"""Trained policies: return distributions, acting by risk, and expected rewards over time."""
+"""Tests return distributions, measures of risk and expected rewards of trained policies."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ DELAY = 4  # steps until the prize
 
 
 class Gamble:
-    """The first action chooses what is paid later: 1, or a gamble on 3 or -0.5 with equal chances (mean 1.25)."""
+    """The first action chooses a sure reward of 1, or a gamble: 3 or -0.5 with equal probability (mean 1.25)."""
 
     actions = 2
     observation_shape = (2 * DELAY + 1,)
@@ -28,7 +28,7 @@ class Gamble:
         return jnp.int32(0), self.observe(jnp.int32(0))
 
     def step(self, key: jax.Array, state: jax.Array, action: jax.Array) -> tuple[jax.Array, mh.envs.Step]:
-        following = jnp.where(state == 0, 1 + DELAY * action, state + 1)  # 1..DELAY: sure; then the gamble
+        following = jnp.where(state == 0, 1 + DELAY * action, state + 1)  # states up to DELAY lead to the sure reward
         is_over = (state > 0) & (state % DELAY == 0)
         prize = jnp.where(state <= DELAY, 1.0, jnp.where(jax.random.bernoulli(key), 3.0, -0.5))
         reward = jnp.where(is_over, prize, 0.0)
@@ -79,7 +79,7 @@ def policy() -> mh.Policy:
     return run.policy()
 
 
-def test_agent_gambles_by_mean_and_not_by_risk(policy: mh.Policy) -> None:
+def test_measure_of_risk_decides_whether_the_agent_gambles(policy: mh.Policy) -> None:
     assert policy.act(START) == GAMBLE
     assert policy.with_risk(mh.CVaR(1.0)).act(START) == GAMBLE
     assert policy.with_risk(mh.CVaR(0.25)).act(START) == SURE
@@ -89,14 +89,14 @@ def test_agent_gambles_by_mean_and_not_by_risk(policy: mh.Policy) -> None:
 
 
 @pytest.mark.parametrize("env", [Gamble(), HostGamble], ids=["device", "host"])
-def test_risk_is_used_in_evaluation(policy: mh.Policy, env: object) -> None:
+def test_evaluation_uses_the_measure_of_risk(policy: mh.Policy, env: object) -> None:
     returns = mh.evaluate(policy.with_risk(mh.CVaR(0.25)), env, 60, epsilon=0.0)
     np.testing.assert_array_equal(returns.values, 1.0)
     gambled = mh.evaluate(policy, env, 60, epsilon=0.0).values
     assert set(gambled.tolist()) == {3.0, -0.5}
 
 
-def test_risk_is_used_in_video_and_saved(policy: mh.Policy, tmp_path: Path) -> None:
+def test_saved_policy_keeps_its_measure_of_risk(policy: mh.Policy, tmp_path: Path) -> None:
     careful = policy.with_risk(mh.CVaR(0.25))
     loaded = mh.load(careful.save(tmp_path / "careful"))
     assert loaded.risk == mh.CVaR(0.25)
@@ -105,7 +105,7 @@ def test_risk_is_used_in_video_and_saved(policy: mh.Policy, tmp_path: Path) -> N
     assert mh.load(policy.save(tmp_path / "plain")).risk is None
 
 
-def test_return_distribution(policy: mh.Policy) -> None:
+def test_return_distribution_matches_q_values_and_the_gamble(policy: mh.Policy) -> None:
     batch = np.eye(2 * DELAY + 1)
     probabilities = policy.return_distribution(batch)
     assert probabilities.shape == (2 * DELAY + 1, 3, 2, 41)
@@ -113,7 +113,7 @@ def test_return_distribution(policy: mh.Policy) -> None:
     np.testing.assert_allclose(policy.atoms, np.linspace(-4, 4, 41), atol=1e-6)
     np.testing.assert_allclose(probabilities.sum(axis=-1), 1, atol=1e-5)
     np.testing.assert_allclose(probabilities @ policy.atoms, policy.q_values(batch), atol=1e-5)
-    # In the step in which the gamble pays, γ has no effect: two atoms, 3 and -0.5, have equal chances.
+    # In the last state the gamble pays at once, so γ has no effect. Returns of 3 and -0.5 are equally likely.
     before = policy.return_distribution(batch[-1])[:, SURE]
     for prize in (3.0, -0.5):
         at = np.abs(policy.atoms - prize) < 0.21
@@ -123,7 +123,7 @@ def test_return_distribution(policy: mh.Policy) -> None:
 def test_agents_that_learn_means_have_no_distribution() -> None:
     agent = mh.agent("hyper-dqn", horizons=HORIZONS, warm_up_steps=100, replay_capacity=500)
     policy = mh.train(agent, Gamble(), steps=200, evaluation_steps=0, watcher=mh.NoProgress()).policy()
-    words = "hyper-dqn learns the mean of the return, with a Huber loss; only agents with a Categorical loss"
+    words = "hyper-dqn learns only the mean of the return, not its distribution; use an agent with a Categorical loss"
     for call in (
         lambda: policy.return_distribution(START),
         lambda: policy.atoms,
@@ -133,13 +133,13 @@ def test_agents_that_learn_means_have_no_distribution() -> None:
             call()
 
 
-def test_invalid_risk_is_rejected(policy: mh.Policy) -> None:
+def test_risk_with_negative_weights_is_rejected(policy: mh.Policy) -> None:
     careful = policy.with_risk(mh.CVaR(0.5))
     with pytest.raises(mh.InputError, match="negative weight"):
         careful.with_discount(mh.discount.deadline(3), t_max=8, method=mh.FitMethod.SIGNED_MINIMAX, tolerance=0.5)
 
 
-def test_expected_rewards_are_at_the_right_time(policy: mh.Policy) -> None:
+def test_expected_reward_comes_at_the_right_time(policy: mh.Policy) -> None:
     """The prize comes DELAY steps after the first step, and is worth 1.25 on average."""
     timeline = policy.expected_rewards(START, t_max=30)
     mean_time = timeline.rewards @ ((timeline.starts + timeline.ends - 1) / 2) / timeline.rewards.sum()
@@ -151,7 +151,7 @@ def test_expected_rewards_are_at_the_right_time(policy: mh.Policy) -> None:
     assert nearer.rewards[0] == pytest.approx(1.25, rel=0.2)
 
 
-def test_policy_reports_error_of_its_discount(policy: mh.Policy) -> None:
+def test_policy_reports_the_error_of_its_new_discount(policy: mh.Policy) -> None:
     assert policy.reweighting is None
     changed = policy.with_discount(mh.hazard.Exponential(0.3), t_max=10)
     assert changed.reweighting is not None

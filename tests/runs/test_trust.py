@@ -1,4 +1,4 @@
-"""An untrusted run folder cannot run code or change files outside it."""
+"""Tests that an untrusted run folder cannot run code or change files outside the folder."""
 
 import json
 import os
@@ -35,21 +35,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "line", ["evaluate run", "resume run --steps 800", "watch run", "report run", "evaluate policy"]
 )
-def test_no_command_imports_module_named_in_folder(run: Path, line: str) -> None:
-    """The module's folder is on Python's path, as it is with `python -m` or `PYTHONPATH=.`."""
+def test_commands_do_not_import_a_module_that_a_folder_names(run: Path, line: str) -> None:
+    """The folder of the module is on Python's path."""
     words = [sys.executable, "-m", "multihorizon", *line.split()]
     environment = os.environ | {"PYTHONPATH": f"{run.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(words, cwd=run.parent, env=environment, capture_output=True, text=True, check=False)
     assert not (run.parent / "canary-ran").exists()
     assert "Traceback" not in done.stderr
-    if not line.startswith("report"):  # report needs no environment
+    if not line.startswith("report"):  # a report needs no environment
         assert done.returncode == 2
         assert "would import the Python module canary" in done.stderr
         assert "--trust" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["run", "policy"])
-def test_trust_imports_module(run: Path, name: str) -> None:
+def test_trust_imports_the_module(run: Path, name: str) -> None:
     words = [sys.executable, "-m", "multihorizon", "evaluate", name, "--episodes", "2", "--trust"]
     try:
         done = subprocess.run(words, cwd=run.parent, capture_output=True, text=True, check=False)
@@ -59,7 +59,7 @@ def test_trust_imports_module(run: Path, name: str) -> None:
         (run.parent / "canary-ran").unlink(missing_ok=True)
 
 
-def test_environment_can_be_passed_instead_of_trust(run: Path) -> None:
+def test_environment_argument_makes_trust_unnecessary(run: Path) -> None:
     with pytest.raises(InputError, match="would import the Python module canary"):
         mh.load_run(run)
     opened = mh.load_run(run, env="CartPole-v1")
@@ -80,9 +80,11 @@ def test_symlinked_lock_is_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["../other", "/tmp", "", "a/../../b"])
-def test_experiment_cannot_leave_its_folder(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_must_lie_inside_the_folder_of_its_experiment(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = {"folder": folder, "environment": "foraging", "seeds": 1, "label": "dqn"}
     held = {"name": "x", "title": "x", "about": "", "pairs": [], "panels": [], "runs": [run]}
     (tmp_path / "experiment.json").write_text(json.dumps(held))
     assert main(["report", str(tmp_path)]) == 2
-    assert "must lie inside its experiment's" in capsys.readouterr().err
+    assert "must lie inside the folder of its experiment" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Recorded episodes have pictures, or an error says how to get them; environments that cannot be drawn have none."""
+"""Tests the pictures of recorded episodes."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ STEPS = 4
 
 
 class Plain(gymnasium.Env[Any, Any]):
-    """Observes a vector and cannot be drawn."""
+    """An environment with vector observations that cannot be drawn."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (3,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -119,7 +119,7 @@ def test_invalid_arguments_are_refused_before_playing(
         mh.watch(**({"policy": policy, "out": tmp_path / "a.gif"} | given))
 
 
-def test_precommitted_agents_are_refused_where_steps_have_durations() -> None:
+def test_precommitted_agents_are_refused_in_environments_with_durations() -> None:
     agent, chosen = mh.agent("hyper-dqn", consistency="precommitted"), world("shortcut")
     shape, actions = chosen.spaces()
     parameters = Learner(agent, actions, shape, chosen.torso).init(jax.random.key(0)).parameters

@@ -1,4 +1,4 @@
-"""Environments whose frames encode their origin, so that tests detect misplaced frames; and trainers for them."""
+"""Environments whose frames encode their origin, and trainers for these environments."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,10 +22,10 @@ ACTIONS = 3
 
 
 class Scripted:
-    """Environments whose frames are [environment's seed mod 251, episode mod 251, time, 1].
+    """Environments with frames [seed mod 251, episode mod 251, time, 1].
 
-    Episodes last 3 to 12 steps. Episodes 0, 2, 4, ... terminate; the others are truncated. The seed determines lengths
-    and rewards; action a adds a to the reward.
+    Episodes last 3 to 12 steps. Even episodes terminate, and odd episodes are truncated. The seed determines lengths
+    and rewards. Action a adds a to the reward.
     """
 
     frame_shape, frame_dtype, stack, actions = (4,), "uint8", 2, ACTIONS
@@ -69,7 +69,7 @@ TORSO = MlpTorso((16,))
 
 
 class Long(Scripted):
-    """Declares a longer maximum episode length."""
+    """Environments that declare a longer maximum episode length."""
 
     most_steps = 250
 
@@ -80,7 +80,7 @@ def small(name: str = "dqn", **settings: Any) -> AgentConfig:
 
 
 def small_groups(num_envs: int) -> int:
-    """Returns the number of groups: one, two or four."""
+    """Returns 1, 2 or 4 groups."""
     return 1 if num_envs % 2 else 2 if num_envs % 8 else 4
 
 

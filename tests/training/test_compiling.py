@@ -1,4 +1,4 @@
-"""Tests compiler options, and several updates in one program."""
+"""Tests compiler options, and programs with several updates."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def test_unsupported_xla_options_give_a_warning(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("count", [1, 2, 7, 10, 40])
 @pytest.mark.parametrize("most", [1, 5])
-def test_several_updates_in_a_graph_equal_single_updates(
+def test_several_updates_in_one_graph_equal_single_updates(
     count: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def one(held: jax.Array, given: jax.Array) -> tuple[jax.Array, jax.Array]:

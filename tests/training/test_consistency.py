@@ -1,4 +1,4 @@
-"""Agents act by their rule everywhere: in training, in evaluation on the device and the host, and as policies."""
+"""Agents follow their consistency rule in training, in evaluation and as policies."""
 
 import itertools
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def identity(key: Any, shape: Any) -> eqx.Module:
 
 
 def exact_policy(dilemma: Dilemma, rule: mh.Consistency) -> Policy:
-    """Returns a policy whose heads have the exact values of the rule."""
+    """Returns a policy with the exact head values of a consistency rule."""
     values = exact(dilemma, rule).values
     heads, states, actions = values.shape
     agent = agent_for(rule)
@@ -76,7 +76,7 @@ def exact_policy(dilemma: Dilemma, rule: mh.Consistency) -> Policy:
 
 @pytest.mark.parametrize("rule", list(mh.Consistency))
 @pytest.mark.parametrize("name", ["temptation", "crossroads"])
-def test_all_ways_to_evaluate_agree_with_the_exact_solution(name: str, rule: mh.Consistency) -> None:
+def test_all_evaluators_agree_with_the_exact_solution(name: str, rule: mh.Consistency) -> None:
     dilemma = DILEMMAS[name]
     truth, policy = exact(dilemma, rule), exact_policy(dilemma, rule)
 
@@ -106,7 +106,7 @@ def test_all_ways_to_evaluate_agree_with_the_exact_solution(name: str, rule: mh.
         assert int(episodes.ended[0]) >= 2
 
 
-def test_policy_acts_by_the_elapsed_time() -> None:
+def test_a_precommitted_policy_acts_by_the_elapsed_time() -> None:
     precommitted, naive = (exact_policy(TEMPTATION, rule) for rule in (PRECOMMITTED, NAIVE))
     tempted = np.eye(len(TEMPTATION.moves))[4]
     assert [precommitted.act(tempted, elapsed=t) for t in (0, 4)] == [0, 1]
@@ -116,12 +116,12 @@ def test_policy_acts_by_the_elapsed_time() -> None:
     np.testing.assert_array_equal(precommitted.act(batch, elapsed=4), [1, 1, 1])
     np.testing.assert_array_equal(naive.act(batch), [0, 0, 0])
     for forgets in (lambda: precommitted.act(batch), lambda: precommitted.expected_rewards(tempted)):
-        with pytest.raises(mh.InputError, match="give elapsed, as in act"):
+        with pytest.raises(mh.InputError, match=r"needs the number of steps since .*: act\(obs, elapsed=t\)"):
             forgets()
 
 
-def test_plans_are_kept_or_made_anew_after_training() -> None:
-    """A naive and a precommitted agent have the same heads. Those of a sophisticated agent have other values."""
+def test_a_trained_policy_can_change_between_naive_and_precommitted() -> None:
+    """Naive and precommitted agents have equal head values, but sophisticated agents have different head values."""
     policies = {rule: exact_policy(TEMPTATION, rule) for rule in mh.Consistency}
     for rule, other in ((NAIVE, PRECOMMITTED), (PRECOMMITTED, NAIVE)):
         changed = policies[rule].with_consistency(other.name.lower())
@@ -160,14 +160,14 @@ def test_saving_keeps_the_consistency_rule(rule: mh.Consistency, tmp_path: Path)
     assert mh.evaluate(loaded, episodes=1, epsilon=0.0).mean == pytest.approx(exact(TEMPTATION, rule).undiscounted)
 
 
-def test_configurations_without_a_consistency_rule_are_naive() -> None:
+def test_stored_configurations_without_a_consistency_rule_are_naive() -> None:
     stored = plain(mh.agent("hyper-dqn", bootstrap="acting"))
     del stored["consistency"]
     assert restored(stored).consistency is NAIVE
     assert restored(stored).bootstrap is mh.Bootstrap.ACTING
 
 
-def test_recorded_episode_has_the_weights_of_each_step() -> None:
+def test_a_recorded_episode_contains_the_weights_at_each_step() -> None:
     episode = record_episode(exact_policy(TEMPTATION, PRECOMMITTED), world("dilemma/temptation"), 0, 60)
     ratios = episode.acting_weights / HORIZONS.weights
     expected = (HORIZONS.gammas / HORIZONS.gammas.max()) ** np.arange(9)[:, None]
@@ -175,7 +175,7 @@ def test_recorded_episode_has_the_weights_of_each_step() -> None:
     assert episode.rewards.sum() == 3
 
 
-def test_training_acts_by_the_time_since_the_start_of_each_episode() -> None:
+def test_precommitted_agents_act_by_the_elapsed_time_in_training() -> None:
     policy = exact_policy(TEMPTATION, PRECOMMITTED)
     agent = world("dilemma/temptation").adapt(agent_for(PRECOMMITTED)).with_settings(epsilon=mh.Epsilon(0.0, 1))
     schedule = Schedule(1, 100, 0)
@@ -212,7 +212,7 @@ def test_agents_learn_the_values_and_choices_of_their_rule(dilemma: Dilemma, rul
     assert error_on_path(found, truth) < 0.05
 
 
-def test_rules_differ_in_every_dilemma_except_the_control() -> None:
+def test_earnings_differ_between_rules_in_every_dilemma_except_the_control() -> None:
     kinds: dict[str, Callable[[], int]] = {
         name: lambda d=dilemma: len({exact(d, rule).earned for rule in mh.Consistency})
         for name, dilemma in DILEMMAS.items()
@@ -226,7 +226,7 @@ def test_rules_differ_in_every_dilemma_except_the_control() -> None:
     assert MLP is world("dilemma/control").torso
 
 
-def test_precommitted_agents_need_steps_of_one_unit_of_time() -> None:
+def test_precommitted_agents_are_not_trained_in_environments_with_durations() -> None:
     agent = mh.agent("hyper-dqn", consistency=mh.Consistency.PRECOMMITTED)
     with pytest.raises(mh.InputError, match="this environment has durations"):
         mh.train(agent, "shortcut", steps=3_000)
@@ -242,7 +242,7 @@ class Slow(DilemmaGym):
         return observation, reward, terminated, truncated, {"duration": 2.0}
 
 
-def test_precommitted_agents_are_not_evaluated_where_steps_have_durations() -> None:
+def test_precommitted_agents_are_not_evaluated_in_environments_with_durations() -> None:
     def make() -> Slow:
         return Slow(TEMPTATION)
 

@@ -1,4 +1,4 @@
-"""Tests training on the device: seeds, streams, the pace of updates, and errors that stop training."""
+"""Tests training in environments on the device."""
 
 from dataclasses import replace
 from functools import partial
@@ -59,7 +59,7 @@ class Unsound:
 
 
 @pytest.mark.parametrize("phase", ["training", "evaluation"])
-def test_a_reward_that_is_nan_stops_training(phase: str) -> None:
+def test_a_nan_reward_stops_training(phase: str) -> None:
     trained, judged = (Unsound() if phase == one else FIELD.environment() for one in ("training", "evaluation"))
     schedule = Schedule(1, 100, 20)  # without updates
     collector = DeviceCollector(small("dqn"), trained, world("foraging").torso, schedule, 1, 4)
@@ -69,7 +69,7 @@ def test_a_reward_that_is_nan_stops_training(phase: str) -> None:
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 
 
-def test_seeds_side_by_side_equal_single_runs() -> None:
+def test_parallel_seeds_equal_single_runs() -> None:
     agent = small("hyper-rainbow")
     together, _ = after(trainer_of(agent, seeds=3), 8)  # 200 updates
     single, apart = trainer_of(agent), []
@@ -78,13 +78,13 @@ def test_seeds_side_by_side_equal_single_runs() -> None:
         both = zip(jax.tree.leaves(together.learner.parameters), jax.tree.leaves(alone.learner.parameters), strict=True)
         apart.append(max(np.abs(a[s] - b[0]).max() for a, b in both))
         np.testing.assert_array_equal(together.replay.actions[s, :400], alone.replay.actions[0, :400])
-    # In about one seed of six, rounding changes a draw, and weights then differ by thousandths. This is allowed for
+    # In about one of six seeds, rounding changes a sample, and weights then differ by thousandths. This is allowed for
     # one of the three seeds. Weights of different seeds differ by tenths.
     assert sorted(apart)[1] < 2e-4
     assert max(apart) < 1e-2
 
 
-def test_seeds_differ_from_the_first_step() -> None:
+def test_seeds_have_different_initial_weights_and_keys() -> None:
     training = trainer_of(small("rainbow"), seeds=3).init(0)
     weights = np.asarray(training.learner.parameters["heads.weight"])
     keys = np.asarray(jax.random.key_data(training.keys.acting))
@@ -94,7 +94,6 @@ def test_seeds_differ_from_the_first_step() -> None:
 
 
 def test_streams_store_whole_episodes() -> None:
-    """A truncated episode has a final row, and no episode leaks into the next."""
     trainer = trainer_of(small("dqn", warm_up_steps=1_600), environments=3, steps=1_600)
     training, _ = after(trainer, 0)
     replay = jax.tree.map(lambda x: np.asarray(x[0]), training.replay)
@@ -109,7 +108,7 @@ def test_streams_store_whole_episodes() -> None:
             assert (ages[t] == 0) == (ends[t - 1] in (FINAL, TERMINATED))
             assert (ends[t] == FINAL) == (ends[t - 1] == TRUNCATED)
             if ages[t] == 0:
-                assert places[t] == 1  # the start
+                assert places[t] == 1  # the start cell
             if ends[t] == TERMINATED:
                 assert rewards[t] in (1.0, 9.0)
             if ends[t] == TRUNCATED:
@@ -120,7 +119,7 @@ def test_streams_store_whole_episodes() -> None:
 
 
 @pytest.mark.parametrize("environments", [1, 6, 8])  # 4 rows per update, 3 updates per 2 rows, 2 updates per row
-def test_one_update_per_four_steps_for_any_number_of_environments(environments: int) -> None:
+def test_every_four_steps_have_one_update_with_any_number_of_environments(environments: int) -> None:
     trainer = trainer_of(small("dqn", warm_up_steps=240), environments=environments, steps=240 + 24 * 4 * environments)
     training, outcome = after(trainer, 0)
     ends = np.asarray(training.replay.ends[0])
@@ -130,8 +129,7 @@ def test_one_update_per_four_steps_for_any_number_of_environments(environments: 
     assert outcome.updates * 4 == steps - 240
 
 
-def test_splitting_training_into_pieces_changes_nothing() -> None:
-    """The clock determines how many steps run between two reports. This must not change the results."""
+def test_splitting_training_into_pieces_does_not_change_the_results() -> None:
     agent = small("dqn")
     whole, _ = after(trainer_of(agent, steps=800), 0)
     parts = trainer_of(agent, steps=400, iterations=2)
@@ -155,7 +153,7 @@ def test_a_loss_that_is_not_finite_stops_training() -> None:
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 
 
-def test_episodes_are_played_with_frozen_weights() -> None:
+def test_evaluation_plays_the_requested_episodes() -> None:
     trainer = trainer_of(small("dqn"))
     parameters = jax.tree.map(lambda x: x[0], trainer.init(3).learner.parameters)
     play = partial(play_episodes, trainer.learner, FIELD.environment(), parameters, jax.random.key(0))

@@ -1,6 +1,6 @@
-"""Training programs reuse the memory of a donated array only for the new value of the same array.
+"""Training programs reuse the memory of a donated array only for the new value of that array.
 
-Otherwise XLA has to move the argument whose memory is taken. On a GPU, XLA has overwritten such arguments.
+If a different result reused this memory, XLA would have to move the array first. On a GPU, XLA overwrote such arrays.
 """
 
 import re
@@ -22,7 +22,7 @@ from multihorizon.training.trainer import Iteration
 
 
 def moved(program: Any, given: tuple[Any, ...], returned: tuple[str, ...] = ()) -> list[str]:
-    """Returns the results that take the memory of another argument. `returned` lists names for a tuple of results."""
+    """Returns the results that reuse the memory of a different argument. `returned` names the results of a tuple."""
     text = program.lower(*given).as_text(debug_info=True)
     main = next(line for line in text.splitlines() if "func.func public @main(" in line)
     results = re.findall(r'jax\.result_info = "result([^"]*)"', main)
@@ -59,20 +59,20 @@ def calls(programs: Programs, collector: Any) -> dict[str, tuple[tuple[Any, ...]
 
 @pytest.mark.parametrize("agent", ["dqn", "multi-rainbow"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_programs_of_environments_on_the_host_move_nothing(agent: str, dtype: str) -> None:
+def test_host_programs_do_not_move_donated_arrays(agent: str, dtype: str) -> None:
     collector = host_collector(small(agent, compute_dtype=dtype))
     for name, (given, returned) in calls(collector.programs, collector).items():
         assert not moved(getattr(collector.programs, name), given, returned), name
 
 
-def test_the_program_of_environments_on_the_device_moves_nothing() -> None:
+def test_the_device_program_does_not_move_donated_arrays() -> None:
     collector = DeviceCollector(small("rainbow"), MinAtar("breakout"), MlpTorso((16,)), Schedule(1, 1_000, 0), 2)
     state = collector.init(0)
     assert not moved(collector._run, (state, jnp.asarray(0), jnp.asarray(9), True))
 
 
-def test_a_moved_argument_is_found() -> None:
-    """JAX orders the arrays of a dict by name. The second dict makes `target` take the memory of `variance`."""
+def test_moved_arrays_are_detected() -> None:
+    """In the second dict, `target` reuses the memory of `variance`."""
 
     def copy_target(state: dict[str, Any]) -> dict[str, Any]:
         return state | {"target": jnp.copy(state["parameters"])}

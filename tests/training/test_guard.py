@@ -1,4 +1,4 @@
-"""Training that goes wrong is stopped early, and its last good weights are kept."""
+"""Diverging training stops early and keeps its last good weights."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ class FakeLearner(NamedTuple):
 
 
 class FakeTraining(NamedTuple):
-    """The parts of a training state that a guard reads, with one seed."""
+    """The parts of a training state that a guard reads, for one seed."""
 
     tally: Tally
     learner: FakeLearner
@@ -43,7 +43,7 @@ class FakeTraining(NamedTuple):
 
 
 def state(updates: int, loss: float, parameter: float = 1.0, reward: float = 1.0, opening: float = 1.0) -> FakeTraining:
-    """Returns the state after `updates` updates of one head, each with this loss."""
+    """Returns the state after `updates` updates of one head with a constant loss."""
     zero, sums = jnp.zeros(1, jnp.int32), jnp.full((1, 1), loss * updates)
     tally = Tally(zero + 500, zero + updates, sums, jnp.zeros((1, 1)), jnp.full((1, 1), opening), zero - 1)
     return FakeTraining(tally, FakeLearner({"w": jnp.full(1, parameter)}), FakeReplay(jnp.full((1, 4), reward)))
@@ -56,7 +56,7 @@ def guard(agent: str) -> Guard:
 
 
 def timed_state(updates: int, loss: float, **timing: list[float]) -> FakeTraining:
-    """Returns a state with durations or survivals of four rows, the last of which is not written yet."""
+    """Returns a state with durations or survivals of four rows. The last row is not written yet."""
     rows = Timing(**{name: jnp.array([values]) for name, values in timing.items()})
     return state(updates, loss)._replace(replay=FakeReplay(jnp.ones((1, 4)), rows, jnp.full((1, 1), 3)))
 
@@ -73,7 +73,7 @@ def timed_state(updates: int, loss: float, **timing: list[float]) -> FakeTrainin
         ({"survival": [0.5, np.nan, 0.5, 1.0]}, "gave a survival of nan"),
     ],
 )
-def test_invalid_timing_stops_training(timing: dict[str, list[float]], problem: str) -> None:
+def test_an_invalid_duration_or_survival_stops_training(timing: dict[str, list[float]], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         guard("dqn").check(timed_state(0, 0.0, **timing))
 
@@ -87,27 +87,24 @@ def test_an_invalid_duration_in_a_large_replay_buffer_stops_training() -> None:
         guard("dqn").check(state(0, 0.0)._replace(replay=replay))
 
 
-def test_rows_that_are_not_written_are_not_checked() -> None:
+def test_unwritten_rows_are_not_checked() -> None:
     guard("dqn").check(timed_state(0, 0.0, duration=[0.5, 1.0, 7.0, 0.0], survival=[0.5, 1.0, 0.1, 0.0]))
 
 
-def test_returns_are_larger_where_steps_are_short() -> None:
-    """A loss of 400 counts as divergence if returns can reach 1 / (1 - 0.99) = 100, but not if they can reach 995."""
+def test_short_steps_raise_the_limit_of_the_loss() -> None:
+    """Returns can reach 1 / (1 - 0.99) = 100 with steps of 1 time unit, and 995 with steps of 0.1."""
     with pytest.raises(DivergenceError, match="at most 100"):
         guard("dqn").check(timed_state(1_000, 400.0, duration=[1.0, 2.0, 1.0, 0.1]))
     guard("dqn").check(timed_state(1_000, 400.0, duration=[1.0, 0.1, 1.0, 1.0]))
 
 
-def test_a_categorical_loss_of_38_stops_training_with_the_last_good_weights() -> None:
-    """An untrained network's loss is log 51 = 3.93.
-
-    In one run, divergence began with a loss of 38, long before the loss became infinite.
-    """
+def test_a_categorical_loss_of_38_stops_training_and_keeps_the_last_good_weights() -> None:
+    """In one run, divergence began with a loss of 38. An untrained network's loss is log 51 = 3.93."""
     watch = guard("rainbow")
     watch.check(state(1_000, 3.9))
-    after = state(2_000, (3.9 + 38.0) / 2, parameter=2.0)  # the mean of the second thousand is 38
+    after = state(2_000, (3.9 + 38.0) / 2, parameter=2.0)  # the mean of the last 1,000 losses is 38
     with pytest.raises(
-        DivergenceError, match=r"updates 1,500 to 2,499 is 38 .*untrained network's is at most 3.93"
+        DivergenceError, match=r"updates 1,500 to 2,499 is 38 .*untrained network's loss is at most 3.93"
     ) as caught:
         watch.check(after)
     assert "learning rate" not in str(caught.value)
@@ -126,26 +123,25 @@ def test_a_return_that_is_not_finite_stops_training(value: float) -> None:
         guard("dqn").check(state(200, 0.1)._replace(environments=DeviceEnvironments(None, streams)))
 
 
-def test_sums_that_are_not_finite_stop_training() -> None:
-    """They could not be written as metrics. Two updates are too few to compare with an untrained network's loss."""
+def test_sums_that_overflow_stop_training() -> None:
     overflowing = state(2, 0.1)
     overflowing = overflowing._replace(tally=overflowing.tally._replace(values=jnp.full((1, 1), jnp.inf)))
     with pytest.raises(DivergenceError, match="the losses or values up to update 501 overflow"):
         guard("dqn").check(overflowing)
 
 
-def test_usual_losses_pass() -> None:
+def test_usual_losses_do_not_stop_training() -> None:
     watch = guard("rainbow")
     for updates in range(LEAST_UPDATES, 10 * LEAST_UPDATES, LEAST_UPDATES):
         watch.check(state(updates, 3.93))
 
 
-def test_few_updates_are_not_judged() -> None:
+def test_the_mean_loss_of_few_updates_is_not_checked() -> None:
     guard("rainbow").check(state(LEAST_UPDATES - 1, 1e6))
 
 
-def test_a_huber_loss_is_compared_with_the_largest_return_that_rewards_allow() -> None:
-    """Rewards of 1 and γ = 0.99 allow returns of 100."""
+def test_a_huber_loss_is_compared_with_the_largest_possible_return() -> None:
+    """With rewards of 1 and γ = 0.99, the largest return is 100."""
     watch = guard("dqn")
     watch.check(state(200, 0.01))
     watch.check(state(400, 100.0))
@@ -154,10 +150,10 @@ def test_a_huber_loss_is_compared_with_the_largest_return_that_rewards_allow() -
     guard("dqn").check(state(200, 1_000.0, reward=10.0))
 
 
-def test_zero_rewards_and_an_undiscounted_head_raise_no_alarm() -> None:
+def test_zero_rewards_and_an_undiscounted_head_do_not_stop_training() -> None:
     """Training that starts from trained weights has a small first loss.
 
-    Later losses may exceed FACTOR times this first loss: where rewards are 0, they are compared with 1 instead.
+    If rewards are 0, later losses are compared with 1 instead of the first loss.
     """
     watch = guard("dqn")
     watch.check(state(200, 1e-4, reward=0.0, opening=1e-4))
@@ -167,23 +163,23 @@ def test_zero_rewards_and_an_undiscounted_head_raise_no_alarm() -> None:
     undiscounted.check(state(200, 2.0, reward=0.0))
 
 
-def test_a_reward_beyond_the_support_gives_one_warning() -> None:
+def test_a_reward_outside_the_support_gives_one_warning() -> None:
     watch, heard = guard("rainbow"), []
     watch.warn = heard.append
     for updates in (200, 400):
         watch.check(state(updates, 3.0, reward=900.0))
     (said,) = heard
-    assert "a reward with absolute value 900 lies beyond the support of the categorical loss, ±10" in said
+    assert "a reward with absolute value 900 lies outside the support of the categorical loss, ±10" in said
 
 
-def test_a_network_with_a_large_initial_loss_is_compared_with_it() -> None:
-    """Unscaled observations cause large losses at first."""
+def test_later_losses_are_compared_with_a_large_initial_loss() -> None:
+    """Unscaled observations cause a large initial loss."""
     watch = guard("rainbow")
     watch.check(state(200, 50.0, opening=60.0))
     watch.check(state(400, 45.0, opening=1.0))
 
 
-def test_a_learning_rate_that_diverges_is_noticed_while_losses_are_finite() -> None:
+def test_divergence_is_detected_while_losses_are_finite() -> None:
     trainer = trainer_of(small("rainbow", optimiser=Adam(100.0, 1e-8)), steps=2_000)
     with pytest.raises(DivergenceError, match="mean loss of updates") as caught:
         train(trainer, 0)
@@ -196,8 +192,8 @@ def test_a_loss_that_is_not_finite_stops_training() -> None:
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 
 
-def test_weights_that_are_not_finite_after_the_last_update_are_not_returned() -> None:
-    """The loss of that update is still finite."""
+def test_weights_that_are_not_finite_after_the_last_update_stop_training() -> None:
+    """The loss of the last update is still finite."""
     trainer = trainer_of(small(), steps=124)
     programs = trainer.collector.programs
     learn = programs.learn_one
@@ -213,6 +209,6 @@ def test_weights_that_are_not_finite_after_the_last_update_are_not_returned() ->
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 
 
-def test_nan_in_the_durations_of_one_seed_is_not_skipped() -> None:
+def test_nan_in_the_durations_of_one_seed_is_detected() -> None:
     values = jnp.ones((3, 4)).at[1, 2].set(jnp.nan)
     assert np.isnan(_extremes(values, jnp.full((3, 1), 4))).all()

@@ -1,4 +1,4 @@
-"""Tests training in environments on the host: what is stored, when updates are made, and seeds side by side."""
+"""Tests training in environments on the host."""
 
 from collections import Counter
 from dataclasses import replace
@@ -21,12 +21,8 @@ from multihorizon.training.trainer import Progress
 
 
 @pytest.mark.parametrize(("environments", "iterations"), [(1, 1), (3, 1), (4, 1), (4, 2), (8, 1)])
-def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> None:
-    """In 720 steps read back from replay, each frame follows the previous one of its episode and environment.
-
-    Episodes end as they did in the environment. Every 360 steps, which are one or two iterations, open episodes are
-    truncated and new ones begin. The longest episode fits into 360 steps.
-    """
+def test_replay_stores_the_frames_of_each_episode_in_order(environments: int, iterations: int) -> None:
+    """Every 360 steps, open episodes are truncated and new episodes begin."""
     make = Scripted if iterations == 1 else Long
     most = {"most_steps": 360 // environments}
     make = type("Timed", (make,), most)
@@ -61,7 +57,7 @@ def test_nothing_leaks_across_episodes(environments: int, iterations: int) -> No
 
 
 def test_groups_do_not_change_the_length_of_an_iteration() -> None:
-    """An iteration has whole rounds of all environments, in which every group has the same number of turns."""
+    """In an iteration, every group has the same number of turns."""
     for groups in (1, 2, 3, 4):
         collector = host_collector(small(), 12, steps=5, iterations=3, groups=lambda _, n=groups: n)
         trainer = trainers.Trainer(collector, Schedule(3, 5, 0))
@@ -73,7 +69,7 @@ def test_groups_do_not_change_the_length_of_an_iteration() -> None:
 
 
 def test_an_iteration_after_an_interrupt_starts_new_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environments of the interrupted iteration have moved on, and their state cannot be restored."""
+    """The state of the environments before the interrupted iteration cannot be restored."""
     monkeypatch.setattr(trainers, "SECONDS_BETWEEN_REPORTS", 0.0)
     trainer = trainer_of(small(), environments=8, steps=80, iterations=4, make=Long)
     training, _ = after(trainer)
@@ -96,14 +92,14 @@ def interrupt(progress: Progress) -> None:
     raise KeyboardInterrupt
 
 
-def test_the_default_number_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert usual_groups(160) == 1  # where the CPU also learns
+def test_the_default_number_of_groups_depends_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert usual_groups(160) == 1  # on a CPU
     monkeypatch.setattr(host_environments.jax, "default_backend", lambda: "gpu")
     usual = {environments: usual_groups(environments) for environments in (1, 2, 7, 40, 80, 120, 122, 123, 160, 5_000)}
     assert usual == {1: 1, 2: 2, 7: 1, 40: 2, 80: 2, 120: 3, 122: 2, 123: 3, 160: 4, 5_000: 4}
 
 
-def test_an_episode_over_several_iterations_counts_in_full_where_it_ends() -> None:
+def test_an_episode_counts_fully_in_the_iteration_in_which_it_ends() -> None:
     agent = small(clip_rewards=False, warm_up_steps=3_000, replay_capacity=3_000)  # never learns
     returns, episodes = [], []
     for iterations in (1, 3):
@@ -120,7 +116,7 @@ def test_an_episode_over_several_iterations_counts_in_full_where_it_ends() -> No
     assert returns[0] == pytest.approx(returns[1])
 
 
-def test_rewards_belong_to_the_actions_that_earned_them() -> None:
+def test_rewards_are_stored_with_their_actions() -> None:
     trainer = trainer_of(small(clip_rewards=False), environments=6, steps=360)
     training, _ = after(trainer)
     replay = jax.tree.map(lambda x: np.asarray(x[0]), training.replay)
@@ -133,7 +129,7 @@ def test_rewards_belong_to_the_actions_that_earned_them() -> None:
 
 
 @pytest.mark.parametrize("environments", [1, 3, 8])
-def test_one_update_for_every_four_steps_with_any_number_of_environments(environments: int) -> None:
+def test_every_four_steps_have_one_update_with_any_number_of_environments(environments: int) -> None:
     trainer = trainer_of(small(warm_up_steps=120), environments, steps=360)
     training, outcome = after(trainer, iterations=2)
     assert outcome.step == 720
@@ -141,7 +137,7 @@ def test_one_update_for_every_four_steps_with_any_number_of_environments(environ
     assert int(training.learner.optimiser[0].count[0]) == (720 - 120) // 4
 
 
-def test_the_target_is_copied_once_per_period() -> None:
+def test_the_target_network_is_copied_once_per_period() -> None:
     agent = small(target_period_steps=80)
     trainer = trainer_of(agent, environments=4, steps=120 + 80)
     training, _ = after(trainer)
@@ -154,9 +150,9 @@ def test_the_target_is_copied_once_per_period() -> None:
 
 
 def test_updates_in_one_program_equal_single_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several updates share a graph, as on a GPU.
+    """As on a GPU, several updates share a graph.
 
-    Nine updates are due at a time. The target is copied after every 20, so some copies fall between two of the nine.
+    A cycle has nine updates. The target network is copied after every 20 updates, so some copies fall within a cycle.
     """
     monkeypatch.setitem(IN_ONE_GRAPH, "cpu", 4)
     ends = []
@@ -184,10 +180,10 @@ def test_updates_in_one_program_equal_single_updates(monkeypatch: pytest.MonkeyP
     np.testing.assert_array_equal(ends[0].replay.actions, ends[1].replay.actions)
 
 
-def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
-    """Counts also agree when a lost replay buffer is refilled.
+def test_the_device_and_the_host_count_the_same_steps_and_updates() -> None:
+    """Counts also agree after a lost replay buffer is refilled.
 
-    No updates are made during the refill, but update numbers advance as if they had been made.
+    During the refill, the update number advances although no updates are made.
     """
     trainer = trainer_of(small(warm_up_steps=120), environments=16, steps=192, iterations=9, make=Long)
     training = trainer.init(0)
@@ -207,10 +203,10 @@ def test_the_device_counts_steps_and_updates_as_the_host_does() -> None:
     assert int(training.tally.updates[0]) == (192 - 120) // 4
 
 
-def test_exploration_falls_with_the_steps_of_all_environments() -> None:
-    """The agent never learns, and its greedy action is always 2, so the share of other actions follows ε.
+def test_exploration_decays_with_the_steps_of_all_environments() -> None:
+    """The greedy action is always 2, so the share of other actions follows ε.
 
-    ε falls from 1 to 0 in the 1,000 steps after the first 400.
+    After the first 400 steps, ε falls from 1 to 0 within 1,000 steps.
     """
     agent = small(warm_up_steps=400, optimiser=Adam(1e-12, epsilon=1.0))
     agent = replace(agent, epsilon=replace(agent.epsilon, final=0.0, decay_steps=1_000), replay_capacity=2_000)
@@ -227,15 +223,15 @@ def test_exploration_falls_with_the_steps_of_all_environments() -> None:
         sent = np.concatenate(received, axis=1)
         others = np.cumsum((sent != 2).sum(axis=1))
         steps = environments * np.arange(1, len(sent) + 1)
-        random = ACTIONS / (ACTIONS - 1) * others  # some of the actions chosen at random are 2
+        random = ACTIONS / (ACTIONS - 1) * others  # a random action may also be 2
         for step, expected in ((400, 400), (900, 775), (1_400, 900), (1_900, 900)):
             assert random[np.searchsorted(steps, step)] == pytest.approx(expected, rel=0.08)
 
 
-def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one environment, a step is stored and its update is made before the next action is chosen.
+def test_one_environment_has_the_papers_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one environment, the update comes before the next action.
 
-    With several, the next actions are chosen when the step is stored, so environments step while the device learns.
+    With several environments, the next actions come before the update, so environments step while the device learns.
     """
     for environments, expected in ((1, "store learn act"), (4, "store learn store")):
         trainer = trainer_of(small(), environments, steps=200)
@@ -261,7 +257,7 @@ def test_with_one_environment_events_come_in_the_papers_order(monkeypatch: pytes
         assert events.count("learn") * trainer.collector.pace.updates == 20
 
 
-def test_seeds_side_by_side_equal_single_runs() -> None:
+def test_parallel_seeds_equal_single_runs() -> None:
     agent = small("hyper-rainbow")
     together, told = after(trainer_of(agent, seeds=3, steps=600, evaluation=40, evaluation_environments=4), seed=5)
     single = trainer_of(agent, steps=600, evaluation=40, evaluation_environments=4)

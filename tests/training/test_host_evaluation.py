@@ -1,4 +1,4 @@
-"""Evaluation in environments on the host: which episodes count, and what is reported."""
+"""Tests evaluation in environments on the host."""
 
 import numpy as np
 import pytest
@@ -21,8 +21,7 @@ def evaluated(trainer: Trainer, steps: int, report: Report = lambda progress: No
 
 
 @pytest.mark.parametrize("environments", [3, 4, 8])
-def test_evaluation_finishes_every_episode_that_it_starts(environments: int) -> None:
-    """With one group or several, every episode that starts within the 50 steps is finished, and none starts later."""
+def test_evaluation_finishes_every_episode_that_starts_in_the_first_50_steps(environments: int) -> None:
     trainer = trainer_of(small(), evaluation_environments=environments)
     episodes_ = evaluated(trainer, steps=50)
     groups = small_groups(environments)
@@ -58,7 +57,7 @@ def test_evaluation_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> Non
     assert told[-1].returns == [pytest.approx(count.returns[0] / count.ended[0])]
 
 
-def test_evaluation_ends_even_if_episodes_do_not() -> None:
+def test_evaluation_cuts_off_endless_episodes() -> None:
     class Endless(Scripted):
         def reset(self, seeds: np.ndarray) -> np.ndarray:
             frames = super().reset(seeds)

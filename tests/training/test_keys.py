@@ -14,7 +14,7 @@ def test_no_two_uses_share_a_key() -> None:
     assert len(drawn) == 3 * 6 * 21
 
 
-def test_environment_seeds_are_unique_and_do_not_depend_on_the_other_seeds() -> None:
+def test_environment_seeds_are_unique_and_do_not_depend_on_other_seeds_of_the_run() -> None:
     seeds = environment_seeds(5, 3, 2, TRAINING, 8)
     assert len(set(seeds.reshape(-1).tolist())) == 24
     np.testing.assert_array_equal(environment_seeds(6, 1, 2, TRAINING, 8)[0], seeds[1])

@@ -1,4 +1,4 @@
-"""Agents learn known values: those of Pathworld for each preset, and the foraging world's choices under hazard."""
+"""Agents learn the exact values of Pathworld, and the best choices of the foraging world under hazard."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ from multihorizon.training.worlds import world
 PATHS = 5
 
 
-# In Pathworld all agents act at random, so agents that differ only in acting learn the same values.
+# In Pathworld, all agents act at random. Agents that differ only in their acting rule therefore learn the same values.
 LEARNERS = [name for name in PRESETS if not name.startswith("hyper-")]
 
 
@@ -36,11 +36,11 @@ def without_acting(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in LEARNERS])
-def test_hyper_agents_learn_as_multi_agents_do(name: str) -> None:
+def test_hyper_agents_learn_like_multi_agents(name: str) -> None:
     assert without_acting(name) == without_acting(name.replace("hyper-", "multi-"))
 
 
-# These agents are not trained here: the tests of c51, c51-nstep, c51-priority and multi-rainbow cover their parts.
+# The tests of c51, c51-nstep, c51-priority and multi-rainbow cover the parts of these agents.
 BETWEEN = ("multi-c51", "multi-c51-nstep", "multi-c51-priority", "any-rainbow")
 
 
@@ -62,7 +62,7 @@ def test_presets_learn_the_values_of_pathworld(name: str) -> None:
 
 
 def test_the_hyperbolic_agent_earns_more_under_hazard_than_any_single_gamma() -> None:
-    """It earns more than the exact policy of any γ."""
+    """The exact policies of 40 discount factors earn less."""
     singles = {
         float(gamma): foraging.exact_choice(foraging.rainbow(float(gamma))) for gamma in np.linspace(0.6, 0.99, 40)
     }

@@ -1,4 +1,4 @@
-"""Agents learn the exact values of worlds with durations and survivals, and act as the solver does."""
+"""Agents learn the exact values of environments with durations and survivals, and act like the solver."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def learned_values(agent: AgentConfig, environment: FiniteWorld, places: np.ndar
     return np.asarray(values(jnp.asarray(places))).transpose(1, 0, 2)
 
 
-def test_an_agent_learns_the_values_of_the_shortcut_and_acts_as_the_solver_does() -> None:
+def test_an_agent_learns_the_values_of_the_shortcut_and_acts_like_the_solver() -> None:
     ways = Shortcut()
     agent = replace(world("shortcut").adapt(preset("hyper-dqn")), horizons=HORIZONS)
     places = np.flatnonzero([cell not in "#G" for cell in "".join(ways.rows)])
@@ -41,9 +41,9 @@ def test_an_agent_learns_the_values_of_the_shortcut_and_acts_as_the_solver_does(
     exact = own_head_values(ways.mdp(), HORIZONS)[:, places]
     assert np.abs(learned - exact).max() < 0.01
     start = list(places).index(ways.starts[0])
-    assert learned[:, start].argmax(axis=1).tolist() == [RIGHT, RIGHT, DOWN]  # two heads take the risk, one does not
+    assert learned[:, start].argmax(axis=1).tolist() == [RIGHT, RIGHT, DOWN]  # only the last head avoids the risk
     assert np.all(_lost(exact, learned.argmax(axis=2)) < 1e-9)
-    # By the weighted sum of its heads, the agent acts as `naive_by_heads` does, except for ties.
+    # By the weighted sum of its heads, the agent acts like `naive_by_heads`, except for ties.
     weighted = np.tensordot(HORIZONS.weights, learned, 1).argmax(axis=1)
     solved = naive_by_heads(ways.mdp(), HORIZONS).actions[0, places]
     worth = np.tensordot(HORIZONS.weights, exact, 1)
@@ -52,12 +52,12 @@ def test_an_agent_learns_the_values_of_the_shortcut_and_acts_as_the_solver_does(
 
 
 def _lost(exact: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """Returns how much less these actions are worth than the best [H S]."""
+    """Returns the value of the best actions minus the value of `actions` [H S]."""
     return exact.max(axis=2) - np.take_along_axis(exact, actions[..., None], axis=2)[..., 0]
 
 
-def test_three_step_returns_learn_the_values_of_timed_paths() -> None:
-    """On a path, every action moves on, so n-step returns are correct under any behaviour."""
+def test_an_agent_with_three_step_returns_learns_the_values_of_paths_with_durations() -> None:
+    """All actions on a path have the same effect, so n-step returns are correct under any behaviour."""
     rng = np.random.default_rng(0)
     plain = Pathworld(3).mdp()
     durations = np.repeat(rng.uniform(0.3, 2, size=(plain.states, 1)), 3, axis=1)
@@ -69,4 +69,4 @@ def test_three_step_returns_learn_the_values_of_timed_paths() -> None:
     learned = learned_values(agent, environment, np.arange(1), 20_000)
     exact, untimed = (own_head_values(one, HORIZONS)[:, :1] for one in (mdp, plain))
     assert np.abs(learned - exact).max() < 0.04 * exact.max()
-    assert np.abs(untimed - exact).max() > 0.2 * exact.max()  # so that an agent which ignored timing would fail
+    assert np.abs(untimed - exact).max() > 0.2 * exact.max()  # an agent that ignored timing would fail

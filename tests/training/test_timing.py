@@ -1,4 +1,4 @@
-"""Durations and survivals of host and device environments reach the replay buffer, the targets and the checkpoints."""
+"""Durations and survivals reach the replay buffer, the targets and the checkpoints."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,10 +40,10 @@ TORSO = MlpTorso((4,))
 
 
 def chain(seed: int) -> HazardousMDP:
-    """Returns a deterministic MDP with one action, so that n-step targets that bootstrap from exact values are exact.
+    """Returns a deterministic MDP with one action.
 
-    About a third of the states end the episode. The first two states lead to each other. The duration of every
-    second state is a whole number.
+    About a third of the states end the episode. The first two states lead to each other. Every second state has a whole
+    number as its duration.
     """
     rng = np.random.default_rng(seed)
     transitions = np.zeros((STATES, 1, STATES))
@@ -57,7 +57,7 @@ def chain(seed: int) -> HazardousMDP:
 
 
 class Walk(gymnasium.Env[Any, Any]):
-    """The MDP as a Gymnasium environment, with timing in `info`."""
+    """An MDP as a Gymnasium environment, with durations and survivals in `info`."""
 
     metadata = {"timing": ("duration", "survival")}  # noqa: RUF012 - as in Gymnasium
     observation_space, action_space = Box(0, 1, (STATES,)), Discrete(1)
@@ -104,8 +104,8 @@ def trained(trainer: Trainer) -> TrainingState:
 
 
 @pytest.mark.parametrize(("make", "n_steps"), [(on_device, 3), (on_host, 3), (on_host, 1)])
-def test_targets_with_exact_values_are_exact(make: Callable[..., Trainer], n_steps: int) -> None:
-    """Both replay buffers contain terminated and truncated episodes; the host's also contains interrupted ones."""
+def test_targets_that_bootstrap_from_exact_values_are_exact(make: Callable[..., Trainer], n_steps: int) -> None:
+    """Episodes terminate or are truncated. On the host, some episodes are also interrupted."""
     mdp = chain(n_steps)
     trainer = make(mdp, small("hyper-dqn", n_steps=n_steps))
     assert trainer.shape.timing == TimingFields(duration=True, survival=True)
@@ -128,7 +128,7 @@ def test_targets_with_exact_values_are_exact(make: Callable[..., Trainer], n_ste
     assert (INTERRUPTED in kinds) == (make is on_host)
 
 
-def test_replay_has_no_timing_if_the_environment_reports_none() -> None:
+def test_replay_stores_no_timing_if_the_environment_reports_no_timing() -> None:
     host = host_collector(small(), make=Scripted)
     schedule = Schedule(1, 400, 0)
     device = DeviceCollector(small(), Foraging("1S...9").environment(), TORSO, schedule)
@@ -140,7 +140,7 @@ def test_replay_has_no_timing_if_the_environment_reports_none() -> None:
     host.close()
 
 
-def test_a_checkpoint_holds_durations_and_survivals(tmp_path: Path) -> None:
+def test_a_checkpoint_contains_durations_and_survivals(tmp_path: Path) -> None:
     trainer = on_device(chain(1), small())
     state = trained(trainer)
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity={})
@@ -152,11 +152,11 @@ def test_a_checkpoint_holds_durations_and_survivals(tmp_path: Path) -> None:
         before, after = (np.asarray(getattr(one.replay.timing, name)) for one in (state, back))
         np.testing.assert_array_equal(before[:, :filled], after[:, :filled])
         assert np.all(after[:, filled:] == 0)  # checkpoints store only the filled part
-    trainer.iterate(back, 1, 3, lambda progress: None)  # the zeros in the empty part raise no error
+    trainer.iterate(back, 1, 3, lambda progress: None)  # zeros in the empty part raise no error
 
 
 class Slow(gymnasium.Env[Any, Any]):
-    """Never ends; each step takes 3 time units."""
+    """An endless environment with steps of 3 time units."""
 
     metadata = {"timing": "duration"}  # noqa: RUF012 - as in Gymnasium
     observation_space, action_space = Box(0, 1, (2,)), Discrete(2)
@@ -169,7 +169,7 @@ class Slow(gymnasium.Env[Any, Any]):
 
 
 def test_an_evaluation_under_hazard_counts_durations() -> None:
-    """A step is survived with probability e^{-3λ}."""
+    """The probability of surviving a step is e^{-3λ}."""
     policy = mh.train(mh.agent("dqn", warm_up_steps=100), Slow, steps=200, evaluation_steps=0).policy(seed=0)
     lengths = mh.evaluate(policy, Slow, episodes=600, hazard=mh.hazard.Dirac(0.1)).lengths
     wanted = 1 / (1 - np.exp(-0.3))
@@ -177,14 +177,14 @@ def test_an_evaluation_under_hazard_counts_durations() -> None:
 
 
 class Wrong(FiniteWorld):
-    """One state reports a duration that no step can have."""
+    """An environment in which one state reports a duration of 0."""
 
     def step(self, key: Any, state: Any, action: Any) -> Any:
         following, step = super().step(key, state, action)
         return following, step._replace(duration=jnp.where(state.place == 5, 0.0, step.duration))
 
 
-def test_a_bad_duration_on_the_device_stops_training() -> None:
+def test_an_invalid_duration_on_the_device_stops_training() -> None:
     world = Wrong(chain(1), np.arange(STATES), (STATES,), MOST_STEPS)
     schedule = Schedule(1, 160, 0)
     collector = DeviceCollector(small(warm_up_steps=160), world, TORSO, schedule)

@@ -1,7 +1,6 @@
-"""The configuration of an agent, as one frozen value.
+"""The configuration of an agent.
 
-Values come from three places. A preset holds the values of one of the paper's agents, or of `any-rainbow`. An
-environment replaces those that do not suit it. The user's own values take precedence over both.
+A preset provides all values. The environment's defaults replace some of them. The user's own values override both.
 """
 
 from collections.abc import Mapping
@@ -36,39 +35,38 @@ CHOICES: dict[str, type[Enum]] = {
     "priority": Priority,
     "initial": Initial,
 }
-# A cycle (training/schedule.py) has up to this many steps of each environment, and the device counts steps in 32 bits.
-MOST_UPDATE_PERIOD_STEPS = 2**20
+MOST_UPDATE_PERIOD_STEPS = 2**20  # limits the length of a cycle (training/schedule.py)
 LABELS = ("name", "base", "chosen")  # fields that are not settings
 
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """The complete configuration of an agent. A step is an agent step, which is four frames in Atari.
+    """The complete configuration of an agent. Steps are agent steps. In Atari, an agent step has four frames.
 
     Args:
         name: Label of the agent in files and figures.
-        horizons: Discount factors γ, with one head for each, and their weights in the discount that the agent acts by.
-            `mh.agent` also accepts one γ, as in `horizons=0.9`.
-        acting: Which values the agent acts by: a rule, or the γ of one head.
-        loss: Meaning of a head's output, and its loss: `Huber` or `Categorical`.
+        horizons: Discount factors γ with their weights. Each γ has one head. `mh.agent` also accepts a single γ, as in
+            `horizons=0.9`.
+        acting: A rule for the values to act by, or the γ of one head.
+        loss: `Huber` to learn mean returns, or `Categorical` to learn distributions of returns.
         optimiser: `Adam` or `RmsProp`.
         n_steps: Length of n-step returns.
-        priority: How often a transition is replayed.
-        bootstrap: Which next action a head's target assumes.
-        consistency: What the agent does about plans that it will not keep. `SOPHISTICATED` needs the bootstrap
-            `ACTING`, which `with_settings` sets unless you name another; `PRECOMMITTED` needs `OWN`.
-        double_q: Whether the online network chooses the next action of a target.
-        batch: Transitions in an update.
-        replay_capacity: Steps that the replay buffer holds.
-        warm_up_steps: Random steps before the first update.
-        update_period_steps: Steps between two updates, counted over all environments.
-        target_period_steps: Steps between two updates of the target network.
-        epsilon: Exploration.
+        priority: How often each transition is replayed.
+        bootstrap: The next action that a head's target assumes.
+        consistency: How the agent deals with time inconsistency. `SOPHISTICATED` needs the bootstrap `ACTING`, and
+            `PRECOMMITTED` needs `OWN`. For `SOPHISTICATED`, `with_settings` changes the bootstrap unless you set it.
+        double_q: Whether the online network chooses the next action in a target (double Q-learning).
+        batch: Number of transitions in an update.
+        replay_capacity: Largest number of steps in the replay buffer.
+        warm_up_steps: Number of random steps before the first update.
+        update_period_steps: Number of steps between two updates, counted over all environments.
+        target_period_steps: Number of steps between two updates of the target network.
+        epsilon: Probability of a random action.
         clip_rewards: Whether rewards are clipped to [-1, 1] in training.
-        compute_dtype: `float32` or `bfloat16`; weights and optimiser state are float32 in both.
+        compute_dtype: `float32` or `bfloat16`. Weights and optimiser state are always float32.
         initial: How weights are initialised.
-        base: Preset that the agent was made from.
-        chosen: Settings, or parts of settings, that the user named; an environment does not replace them.
+        base: Name of the preset that the agent is based on.
+        chosen: Names of the settings that the user set. An environment's defaults do not override them.
     """
 
     name: str
@@ -114,14 +112,14 @@ class AgentConfig:
         _check_bootstrap(self.consistency, self.bootstrap)
 
     def with_settings(self, **settings: Any) -> "AgentConfig":
-        """Returns a copy with settings changed.
+        """Returns a copy with new settings.
 
         Args:
             **settings: Fields of this class. A part of a field has a dotted name, as in
                 `**{"optimiser.learning_rate": 1e-4}`. Choices may be given by name, as in `acting="weighted"`.
 
         Raises:
-            InputError: A name is unknown (the message suggests the nearest), or a value has the wrong type.
+            InputError: If a name is unknown or a value has the wrong type.
         """
         changed: dict[str, Any] = {}
         named = {*self.chosen, *settings} - {*LABELS}
@@ -144,17 +142,17 @@ class AgentConfig:
             part: The name of a part of the setting; empty for the whole setting.
 
         Raises:
-            InputError: If it does not exist. The message suggests the nearest name.
+            InputError: If the setting or its part does not exist.
         """
         _check_name(name)
         parts = parts_of(getattr(self, name)) if part else []
         if part and not parts:
-            raise InputError(f"{name} has no settings of its own")
+            raise InputError(f"{name} has no parts")
         if part:
             one_of(f"part of {name}", part, parts)
 
     def resolved(self, env: Any) -> "Resolution":
-        """Returns this agent as it trains in an environment, and where each value comes from.
+        """Returns the agent's configuration for an environment, with the origin of each setting.
 
         Args:
             env: Anything that `multihorizon.train` accepts as an environment.
@@ -175,7 +173,6 @@ def parts_of(value: Any) -> list[str]:
 
 
 def _check_name(name: str) -> None:
-    """Raises an error if `name` is unknown. It suggests the nearest setting, or the one that `name` is a part of."""
     names = setting_names()
     if name in (*names, "name"):
         return
@@ -185,13 +182,13 @@ def _check_name(name: str) -> None:
         raise InputError(f"{name} is a part of {owners[name]}; set {owners[name]}.{name}")
     if name in ("gamma", "gammas"):
         raise InputError(
-            f"{name} is set by horizons: horizons=0.9 for one γ, horizons=mh.minimax_grid(...) for several"
+            f"{name} is not a setting; use horizons=0.9 for one γ, or horizons=mh.minimax_grid(...) for several"
         )
     one_of("setting", name, names)
 
 
 def _accepted(name: str, value: Any) -> Any:
-    """Converts a value to the type of the field, if the conversion is unambiguous."""
+    """Converts a γ to horizons and a name to a choice. Returns other values unchanged."""
     if name == "horizons" and is_number(value) and not isinstance(value, Integral):
         return single(float(value))
     kinds = {"acting": Acting, **CHOICES}
@@ -203,7 +200,6 @@ def _accepted(name: str, value: Any) -> Any:
 
 
 def _check_types(config: AgentConfig) -> None:
-    """Raises an InputError for a value of the wrong type."""
     given = config.horizons
     if not isinstance(given, Horizons):
         how = "horizons must be Horizons, such as mh.minimax_grid(discount, heads=4)"
@@ -211,10 +207,7 @@ def _check_types(config: AgentConfig) -> None:
         raise InputError(f"{how}, got {what}")
     # A run stores the names of these types, so subclasses are not accepted.
     if type(config.optimiser) not in (Adam, RmsProp):
-        raise InputError(
-            f"optimiser must be mh.Adam(...) or mh.RmsProp(...), whose settings a run can store, "
-            f"got {type(config.optimiser).__name__}"
-        )
+        raise InputError(f"optimiser must be mh.Adam(...) or mh.RmsProp(...), got {type(config.optimiser).__name__}")
     if type(config.loss) not in (Huber, Categorical):
         raise InputError(f"loss must be mh.Huber() or mh.Categorical(...), got {shown(config.loss)}")
     if type(config.epsilon) is not Epsilon:
@@ -227,15 +220,14 @@ def _check_types(config: AgentConfig) -> None:
 
 
 def _check_bootstrap(consistency: Consistency, bootstrap: Bootstrap) -> None:
-    """Raises an error if the consistency rule cannot be used with this bootstrap."""
     if consistency is Consistency.SOPHISTICATED and bootstrap is Bootstrap.OWN:
         raise InputError(
-            "consistency=sophisticated needs bootstrap=acting, got own: heads must value what the later selves will do"
+            "consistency=sophisticated needs bootstrap=acting, got own; heads must evaluate the agent's policy"
         )
     if consistency is Consistency.PRECOMMITTED and bootstrap is Bootstrap.ACTING:
         raise InputError(
-            "consistency=precommitted needs bootstrap=own, got acting: what the agent does next depends on the time "
-            "since the episode's start, which the heads do not see"
+            "consistency=precommitted needs bootstrap=own, got acting; the agent's actions depend on the time in the "
+            "episode, which the heads do not observe"
         )
 
 
@@ -245,7 +237,7 @@ def _names(kind: type[Enum]) -> str:
 
 @dataclass(frozen=True)
 class Resolution:
-    """An agent in an environment: the resolved configuration, and the origin of each setting."""
+    """An agent's configuration for one environment, with the origin of each setting."""
 
     agent: AgentConfig
     origins: Mapping[str, Origin] = field(default_factory=dict)
@@ -257,7 +249,7 @@ class Resolution:
 
 
 def resolve(agent: AgentConfig, defaults: Mapping[str, Any]) -> Resolution:
-    """Fills in an environment's defaults where neither the user nor the code that made the agent set a value."""
+    """Fills in an environment's defaults for all settings that were not set explicitly."""
     from multihorizon.agents.presets import PRESETS
 
     base = PRESETS.get(agent.base)
@@ -275,13 +267,13 @@ def resolve(agent: AgentConfig, defaults: Mapping[str, Any]) -> Resolution:
 
 
 def _chosen_parts(agent: AgentConfig, name: str) -> dict[str, Any]:
-    """Returns the parts of a setting that the user set individually, such as optimiser.learning_rate."""
+    """Returns the parts of a setting that the user set one by one, such as optimiser.learning_rate."""
     parts = [path.partition(".")[2] for path in agent.chosen if path.startswith(f"{name}.")]
     value = getattr(agent, name)
     return {part: getattr(value, part) for part in parts if hasattr(value, part)}
 
 
 def _with_parts(value: Any, parts: dict[str, Any]) -> Any:
-    """Returns a setting with some of its parts replaced. Parts that it does not have are ignored."""
+    """Returns a setting with some parts replaced, and ignores unknown parts."""
     known = {part: given for part, given in parts.items() if part in parts_of(value)}
     return replace(value, **known) if known else value

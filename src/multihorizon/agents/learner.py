@@ -1,4 +1,4 @@
-"""The learner: its state, and how batches update it. Written for one seed; vmap adds more."""
+"""The learner and its state. Functions are written for one seed; vmap adds more seeds."""
 
 from typing import Any, NamedTuple
 
@@ -21,15 +21,15 @@ from multihorizon.kernels.convolution import Convolve
 from multihorizon.room import bytes_of, check_fits
 
 Parameters = dict[str, Any]
-"""A network's weights by name. Flattening a network object in Python would take longer than an update on a GPU."""
+"""A network's weights by name. For JAX, flattening a network object takes longer than an update on a GPU."""
 
 
 class LearnerState(NamedTuple):
     """The state of the learner for one seed."""
 
-    parameters: Parameters  # of the online network, in float32
-    rounded: Parameters | None  # the same in the compute type; None if that is float32
-    target: Parameters  # of the target network, in the compute type
+    parameters: Parameters  # weights of the online network, in float32
+    rounded: Parameters | None  # `parameters` in the compute dtype; None if that dtype is float32
+    target: Parameters  # weights of the target network, in the compute dtype
     optimiser: optax.OptState
 
     @property
@@ -41,11 +41,11 @@ class UpdateMetrics(NamedTuple):
     """Means over the batch of one update."""
 
     losses: Float[Array, " H"]
-    values: Float[Array, " H"]  # of the actions taken
+    values: Float[Array, " H"]  # Q-values of the actions taken
 
 
 class Learner:
-    """The functions of an agent for observations of one shape. It holds no state."""
+    """The pure functions of an agent, for observations of one shape."""
 
     def __init__(
         self,
@@ -87,21 +87,21 @@ class Learner:
         return eqx.combine(jax.tree.unflatten(self._structure, leaves), self._rest)
 
     def values(self, parameters: Parameters, observation: Array) -> Float[Array, "H A"]:
-        """Returns Q for every horizon and action, for one observation."""
+        """Returns the Q-values of all heads and actions for one observation."""
         return self.agent.loss.values(self.network(parameters)(observation))
 
     def weights_after(self, elapsed: Array) -> Float[Array, " H"]:
-        """Returns the heads' weights at time `elapsed` of an episode. Only those of precommitted agents change."""
+        """Returns the heads' weights at time `elapsed` of an episode. Only a precommitted agent changes its weights."""
         if self.agent.consistency is not Consistency.PRECOMMITTED:
             return self.acting_weights
         return weights_after(elapsed, self.agent.horizons.weights, self.agent.horizons.gammas)
 
     def distribution(self, parameters: Parameters, observation: Array) -> Float[Array, "H A Z"]:
-        """Returns the probability of each atom for every horizon and action. The agent must have a categorical loss."""
+        """Returns the probability of each atom, for every head and action. Requires a categorical loss."""
         return jax.nn.softmax(self.network(parameters)(observation))
 
     def risk_scores(self, parameters: Parameters, observation: Array, elapsed: Array) -> Float[Array, " A"]:
-        """Returns the score of each action under the risk measure. The agent takes the action with the top score."""
+        """Returns each action's score under the risk measure. The agent takes the action with the largest score."""
         assert self.risk is not None
         support = distribution_of(self.agent).support
         return self.risk.scores(self.distribution(parameters, observation), support, self.weights_after(elapsed))
@@ -118,7 +118,7 @@ class Learner:
     def transition_losses(
         self, parameters: Parameters, target: Parameters, transition: Transition
     ) -> tuple[Float[Array, " H"], Float[Array, " H"]]:
-        """Returns each head's loss on one transition, and each head's value of the action taken."""
+        """Returns each head's loss on one transition, and each head's Q-value of the action taken."""
         loss = self.agent.loss
         ahead = self.network(target)(transition.next_observation)
         choosing = self.values(parameters, transition.next_observation) if self.agent.double_q else loss.values(ahead)
@@ -145,7 +145,7 @@ class Learner:
 
     def _fuses_heads(self, weight_shape: tuple[int, ...]) -> bool:
         loss = self.agent.loss
-        if self.convolve is not Convolve.FUSED or type(loss) is not Categorical:  # a subclass may define another loss
+        if self.convolve is not Convolve.FUSED or type(loss) is not Categorical:  # a subclass may have a different loss
             return False
         outputs, features = weight_shape
         return fused_heads.fits(outputs, features, loss.atoms)
@@ -162,11 +162,14 @@ class Learner:
     def update(
         self, state: LearnerState, transitions: Transition, importance: Float[Array, " B"]
     ) -> tuple[LearnerState, Float[Array, " B"], UpdateMetrics]:
-        """Makes one step of gradient descent on a batch; also returns the new priorities of its transitions."""
+        """Makes one gradient step. Returns the new state, the new priorities of the batch, and metrics."""
 
         def objective(parameters: Parameters) -> tuple[Float[Array, ""], tuple[Array, Array]]:
             losses, values = jax.vmap(lambda t: self.transition_losses(parameters, state.target, t))(transitions)
-            return jnp.mean(importance * losses.mean(axis=1)), (losses, values)  # over heads, then the batch
+            return jnp.mean(importance * losses.mean(axis=1)), (
+                losses,
+                values,
+            )  # over heads, then over the batch
 
         gradients, (losses, values) = jax.grad(objective, has_aux=True)(state.computed_with)
         gradients = cast(gradients, jnp.float32)
@@ -179,7 +182,7 @@ class Learner:
     def learn(
         self, shape: ReplayShape, state: LearnerState, replay: Replay, key: Key[Array, ""]
     ) -> tuple[LearnerState, Replay, UpdateMetrics]:
-        """Makes one update: samples a batch, learns from it, and writes its new priorities."""
+        """Samples a batch, makes one update, and writes the new priorities of the batch."""
         batch = replays.sample(shape, replay, key)
         prioritised = self.agent.priority is not Priority.UNIFORM
         importance = replays.importance_weights(batch.priorities) if prioritised else jnp.ones(shape.batch)
@@ -193,9 +196,9 @@ class Learner:
         return max(1, self.agent.target_period_steps // self.agent.update_period_steps)
 
     def copy_target(self, state: LearnerState) -> LearnerState:
-        """Sets the target network to the weights, as a copy: donated parts of a state must not share memory."""
+        """Copies the weights to the target network, because donated arrays must not share memory."""
         return state._replace(target=jax.tree.map(jnp.copy, state.computed_with))
 
     def copies_target_after(self, updates: Any) -> Any:
-        """Returns whether the target network is updated after this many updates of the run."""
+        """Returns whether the target network is copied after update number `updates` of the run."""
         return updates % self.target_period_updates == 0

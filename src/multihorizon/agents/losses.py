@@ -1,4 +1,4 @@
-"""Losses of one transition, one number per head. vmap adds the batch and the seeds."""
+"""Losses of the heads on one transition. vmap adds the batch and the seeds."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -16,12 +16,12 @@ MOST_ATOMS = 10_000
 
 @runtime_checkable
 class Loss(Protocol):
-    """Defines what a head's output means, and its distance from a target."""
+    """The meaning of a head's output, and the loss of an output for a target."""
 
     def output_shape(self, heads: int, actions: int) -> tuple[int, ...]: ...
 
     def values(self, output: Float[Array, "H A *Z"]) -> Float[Array, "H A"]:
-        """Returns Q from the network's output."""
+        """Returns the Q-values of the network's output."""
 
     def target(
         self,
@@ -36,7 +36,7 @@ class Loss(Protocol):
         """Returns the loss of each head for the action taken."""
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """Returns a bound on an untrained network's mean loss if returns lie within ±`largest_returns`."""
+        """Returns an upper bound on an untrained network's mean loss, for returns within ±`largest_returns`."""
 
 
 def of_action(output: Float[Array, "H A *Z"], action: Int[Array, ""]) -> Float[Array, "H *Z"]:
@@ -71,7 +71,7 @@ class Huber:
         return jnp.where(size <= 1, 0.5 * error**2, size - 0.5)
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """Returns `largest_returns`, but at least 1: an untrained network is wrong by about 1 even if rewards are 0."""
+        """Returns `largest_returns`, raised to at least 1, which is about an untrained network's error."""
         return np.maximum(largest_returns, 1.0)
 
 
@@ -80,8 +80,8 @@ class Categorical:
     """Distributional learning with the cross-entropy loss (C51).
 
     Args:
-        atoms: The number of atoms Z, evenly spaced on [-v_max, v_max]; at least 2.
-        v_max: The largest return that can be represented, positive.
+        atoms: The number of atoms Z, at least 2. The atoms are spaced evenly on [-v_max, v_max].
+        v_max: The largest return that can be represented. It must be positive.
 
     Raises:
         InputError: If an argument lies outside its range.
@@ -122,7 +122,7 @@ class Categorical:
         return -jnp.sum(target * jax.nn.log_softmax(output), axis=-1)
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """Returns log Z, the cross-entropy of a uniform distribution with any target."""
+        """Returns log Z, the cross-entropy between any target and a uniform distribution."""
         return np.full(largest_returns.shape, np.log(self.atoms))
 
     def project(
@@ -132,11 +132,11 @@ class Categorical:
 
         Args:
             return_: The n-step return.
-            bootstrap: The factor on the next value.
+            bootstrap: The factor of the next value.
             probabilities: The probabilities of the atoms z [Z].
 
         Returns:
-            The probabilities of the atoms [Z]. The mass of each shifted atom is split between its two nearest atoms.
+            The probabilities of the atoms [Z]. Each shifted atom's probability is split between the two nearest atoms.
         """
         spacing = 2 * self.v_max / (self.atoms - 1)
         moved = jnp.clip(return_ + bootstrap * self.support, -self.v_max, self.v_max)
@@ -145,57 +145,50 @@ class Categorical:
 
 
 class Bootstrap(Enum):
-    """Which next action a head's target assumes.
+    """The next action that a head's target assumes.
 
     Attributes:
-        OWN: Each head's own best action, as in the paper. The weighted sum is then in general no policy's value.
-        ACTING: The action that the agent would take, the same for all heads. The weighted sum is then the value of the
-            agent's policy.
+        OWN: Each head's own best action, as in the paper. The heads' weighted sum is then in general not the value
+            of any policy.
+        ACTING: The action that the agent would take, which is the same for all heads. The heads' weighted sum is then
+            the value of the agent's policy.
     """
 
-    OWN = "each head's own best action, as in the paper; the weighted sum is then in general no policy's value"
-    ACTING = (
-        "the action that the agent would take, the same for all heads; the weighted sum is then the value of the "
-        "agent's policy"
-    )
+    OWN = "each head's own best action, as in the paper"
+    ACTING = "the action that the agent would take, which is the same for all heads"
 
 
 def next_actions(
     choosing: Float[Array, "H A"], acting_weights: Float[Array, " H"], bootstrap: Bootstrap
 ) -> Int[Array, " H"]:
-    """Returns each head's next action.
-
-    Args:
-        choosing: Q in the next state: of the target network, or of the online network with double Q-learning.
-        acting_weights: The weights that the agent acts by.
-        bootstrap: Which next action to return.
-    """
+    """Returns each head's next action, given Q-values of the next state."""
     if bootstrap is Bootstrap.OWN:
         return jnp.argmax(choosing, axis=1)
     return jnp.full(choosing.shape[0], jnp.argmax(acting_weights @ choosing))
 
 
 class Priority(Enum):
-    """How often a transition is replayed.
+    """How often each transition is replayed.
 
     Attributes:
         UNIFORM: All transitions equally often.
-        AVERAGED: In proportion to √loss averaged over the heads, as in the paper.
-        LARGEST_GAMMA: In proportion to √loss of the head with the largest γ, which the paper's appendix found better.
-        ACTING: In proportion to √loss averaged with the weights that the agent acts by. Those of a precommitted agent
-            change during an episode; its first weights are used for all transitions.
+        AVERAGED: In proportion to the mean of √loss over the heads, as in the paper.
+        LARGEST_GAMMA: In proportion to √loss of the head with the largest γ. The paper's appendix found this rule
+            better.
+        ACTING: In proportion to the mean of √loss over the heads, weighted as in the acting rule. A precommitted agent
+            uses its weights at the start of an episode.
     """
 
     UNIFORM = "all transitions equally often"
-    AVERAGED = "by √loss averaged over the heads, as in the paper"
-    LARGEST_GAMMA = "by √loss of the head with the largest γ, which the paper's appendix found better"
-    ACTING = "by √loss averaged with the weights that the agent acts by"
+    AVERAGED = "in proportion to the mean of √loss over the heads, as in the paper"
+    LARGEST_GAMMA = "in proportion to √loss of the head with the largest γ"
+    ACTING = "in proportion to the mean of √loss over the heads, weighted as in the acting rule"
 
 
 def priority(
     losses: Float[Array, " H"], gammas: Float[Array, " H"], acting_weights: Float[Array, " H"], by: Priority
 ) -> Float[Array, ""]:
-    """Returns the priority of a transition from the losses of its heads."""
+    """Returns the priority of a transition, given the heads' losses."""
     roots = jnp.sqrt(losses + 1e-10)
     if by is Priority.LARGEST_GAMMA:
         return roots[jnp.argmax(gammas)]

@@ -1,4 +1,4 @@
-"""Networks: a torso that maps an observation to features, and one linear layer for all horizons and actions.
+"""Networks: a torso, which maps an observation to features, and one linear layer for all heads and actions.
 
 Networks are written for one observation; vmap adds the batch and the seeds.
 """
@@ -23,7 +23,7 @@ from multihorizon.kernels.convolution import Convolve, convolve_and_rectify
 
 
 class Initial(Enum):
-    """How weights are drawn; biases start at 0."""
+    """The initial distribution of weights. Biases start at 0."""
 
     FAN_IN = "uniform with variance 1 / (√3 · fan-in), as in the authors' C51 and Rainbow"
     XAVIER = "uniform within √(6 / (fan-in + fan-out)) (Glorot & Bengio, 2010), as in the authors' DQN"
@@ -31,7 +31,7 @@ class Initial(Enum):
 
 def _uniform(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
     at_least("the number of weights of a layer", math.prod(shape), 1, MOST_WEIGHTS)
-    bound = _bound(math.prod(shape[:-1]))  # all axes but the output's
+    bound = _bound(math.prod(shape[:-1]))  # all axes except the output axis
     return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
 
 
@@ -42,8 +42,8 @@ def _bound(fan_in: int) -> float:
 class Dense(eqx.Module):
     """A dense layer.
 
-    The weight is stored as [O I], the layout of its gradient. With another layout, an optimiser on a CPU would read
-    each entry from its own cache line, which took a third of the time of an update.
+    The weight has the layout [O I] of its gradient. A different layout slows the optimiser on a CPU: its strided reads
+    took a third of the time of an update.
     """
 
     weight: Float[Array, "O I"]
@@ -59,8 +59,8 @@ class Dense(eqx.Module):
 
 @jax.custom_jvp
 def product_in_full(weight: Float[Array, "O I"], x: Float[Array, " I"]) -> Float[Array, " O"]:
-    """Returns the product accumulated in float32, for any compute type. Gradients have the compute type."""
-    if jax.default_backend() == "cpu":  # there XLA cannot run some products of mixed types
+    """Returns weight @ x, accumulated in float32. Gradients have the dtype of the inputs."""
+    if jax.default_backend() == "cpu":  # XLA does not support some products with mixed dtypes
         weight, x = weight.astype(jnp.float32), x.astype(jnp.float32)
     return jnp.dot(weight, x, preferred_element_type=jnp.float32)
 
@@ -72,7 +72,7 @@ def _product_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) ->
 
 
 class Convolution(eqx.Module):
-    """A convolution with SAME padding and a ReLU. Its kernel is square."""
+    """A convolution with a square kernel, SAME padding and a ReLU."""
 
     weight: Float[Array, "k k I O"]
     bias: Float[Array, " O"]
@@ -99,7 +99,7 @@ class Convolution(eqx.Module):
 WIDEST = 2**20  # largest number of outputs of a layer
 MOST_LAYERS = 100
 LARGEST_OBSERVATION = 2**31 - 1  # largest number of values in an observation
-MOST_WEIGHTS = 2**40  # of a layer; XLA ends the process if the size of an array overflows
+MOST_WEIGHTS = 2**40  # largest number of weights of a layer; XLA aborts the process if an array's size overflows
 
 Torso = Callable[[Key[Array, ""], tuple[int, ...]], eqx.Module]
 """Makes a module that maps one observation of the given shape to features [F]."""
@@ -107,7 +107,7 @@ Torso = Callable[[Key[Array, ""], tuple[int, ...]], eqx.Module]
 
 @dataclass(frozen=True)
 class OwnNetwork:
-    """Represents a user's own network in a configuration. The user passes the network again when loading the run."""
+    """A placeholder for a user's own network, which is not stored with a run."""
 
     name: str
 
@@ -120,8 +120,6 @@ class OwnNetwork:
 
 
 class _Function(eqx.Module):
-    """A function without weights."""
-
     function: Callable[[Array], Array] = eqx.field(static=True)
 
     def __call__(self, x: Array) -> Array:
@@ -132,11 +130,11 @@ def as_torso(network: Any) -> Torso:
     """Converts a user's network to a function that makes a module.
 
     Args:
-        network: `ConvTorso` or `MlpTorso`; a function `(key, observation_shape)` that makes an equinox module; an
-            equinox module, whose weights every seed starts from; or a function `observation -> features`.
+        network: `ConvTorso` or `MlpTorso`, a function `(key, observation_shape)` that makes an equinox module, a
+            function `observation -> features`, or an equinox module. All seeds start with the weights of this module.
 
     Raises:
-        InputError: `network` is none of these.
+        InputError: If `network` is none of these.
     """
     if isinstance(network, ConvTorso | MlpTorso | OwnNetwork):
         return network
@@ -150,8 +148,8 @@ def as_torso(network: Any) -> Torso:
             if len(takes) == 1 and not isinstance(network, type):
                 return lambda key, shape: _Function(network)
     raise InputError(
-        "a network must be an equinox module, a function (key, observation_shape) that makes one, or a function from "
-        f"an observation to features, got {shown(network)}"
+        "a network must be an equinox module, a function (key, observation_shape) that makes a module, or a function "
+        f"from an observation to features, got {shown(network)}"
     )
 
 
@@ -187,7 +185,7 @@ class ConvTorso:
     """Convolutions followed by a dense layer, for images.
 
     Args:
-        layers: The convolutions, each (channels, kernel size, stride).
+        layers: The convolutions, each as (channels, kernel size, stride).
         hidden: The width of the dense layer.
 
     Raises:
@@ -251,15 +249,11 @@ NATURE = ConvTorso(((32, 8, 4), (64, 4, 2), (64, 3, 1)), 512)
 SMALL = ConvTorso(((16, 3, 1),), 128)
 MLP = MlpTorso((128, 128))
 
-
-LANES = 8  # on a GPU, XLA copies a matrix unless the number of its columns is a multiple of this
+LANES = 8  # on a GPU, XLA copies a matrix whose number of columns is not a multiple of 8
 
 
 class Network(eqx.Module):
-    """A torso with heads, whose outputs are [H A], or [H A Z] if the loss has atoms.
-
-    Outputs are float32, because lower precision would lose the small differences between actions.
-    """
+    """A torso with heads. Outputs [H A] or [H A Z] are float32, to preserve small differences between actions."""
 
     torso: Any
     heads: Dense
@@ -285,7 +279,7 @@ def make_network(
     convolve: Convolve = Convolve.PLAIN,
     initial: Initial = Initial.FAN_IN,
 ) -> Network:
-    """Makes a network with outputs (H, A) or (H, A, Z). `initial` applies to the heads and to this package's layers."""
+    """Makes a network with outputs (H, A) or (H, A, Z). `initial` does not affect a user's own layers."""
     at_least("the number of values of an observation", math.prod(observation_shape), 1, LARGEST_OBSERVATION)
     torso_key, head_key = jax.random.split(key)
     made = torso(torso_key, observation_shape)
@@ -315,20 +309,16 @@ def _in_one_line(problem: Exception) -> str:
 
 
 def _computed_by(torso: eqx.Module, convolve: Convolve) -> eqx.Module:
-    """Returns the torso with its convolutions computed in the given way."""
-
     def changed(layer: Any) -> Any:
         if isinstance(layer, Convolution):
             layer = copy(layer)
-            object.__setattr__(layer, "convolve", convolve)  # a static field is not a leaf of the tree
+            object.__setattr__(layer, "convolve", convolve)  # static fields are not leaves of the tree
         return layer
 
     return jax.tree.map(changed, torso, is_leaf=lambda node: isinstance(node, Convolution))
 
 
 def _as_xavier(torso: eqx.Module) -> eqx.Module:
-    """Returns the torso with the same random weights, scaled to Xavier's bounds."""
-
     def scaled(layer: Any) -> Any:
         if isinstance(layer, Convolution):
             size, _, inputs, outputs = layer.weight.shape
@@ -346,7 +336,7 @@ def _scaled(layer: Any, fan_in: int, fan_out: int) -> Any:
 
 
 def fuses_convolutions(network: Network) -> bool:
-    """Returns whether any convolution of a network fits the fused kernel."""
+    """Returns whether the fused kernel supports any convolution of a network."""
     layers = jax.tree.leaves(network, is_leaf=lambda node: isinstance(node, Convolution))
     return any(
         isinstance(layer, Convolution) and fused_convolution.fits(layer.weight.shape, layer.stride) for layer in layers
@@ -354,5 +344,5 @@ def fuses_convolutions(network: Network) -> bool:
 
 
 def cast(network: Any, dtype: Any) -> Any:
-    """Converts all floating-point arrays of a network, or of its parameters, to another precision."""
+    """Converts all floating-point arrays of a network or of its parameters to `dtype`."""
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, network)

@@ -1,4 +1,4 @@
-"""Settings of the optimisers. Only this module uses optax's optimisers."""
+"""Settings of the optimisers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +18,10 @@ class Adam:
 
     Args:
         learning_rate: Step size.
-        epsilon: Added to the root of the second moment.
-        epsilon_hat: Whether to add ε before the bias correction of the second moment, as TensorFlow 1 does (the ε̂ at
-            the end of Section 2 of Kingma and Ba). Early updates are then smaller where gradients are small: 1/32 of
-            the usual size at update 1, 1/3 at update 100.
+        epsilon: Constant added to the square root of the second moment.
+        epsilon_hat: Whether to add ε before the bias correction of the second moment, as TensorFlow 1 does. This is the
+            ε̂ at the end of Section 2 of Kingma and Ba. Early updates with small gradients are then smaller: 1/32 of
+            the usual size at update 1, and 1/3 at update 100.
     """
 
     learning_rate: float
@@ -44,7 +44,7 @@ class Adam:
 
 
 def _scale_by_adam_hat(epsilon: float) -> optax.GradientTransformation:
-    """Returns optax.scale_by_adam with ε added before the bias correction."""
+    """Returns a version of optax.scale_by_adam that adds ε before the bias correction."""
 
     def update(gradients: Any, state: Any, parameters: Any = None) -> tuple[Any, Any]:
         del parameters
@@ -60,14 +60,14 @@ def _scale_by_adam_hat(epsilon: float) -> optax.GradientTransformation:
 
 @dataclass(frozen=True)
 class RmsProp:
-    """Centred RMSProp: gradients are divided by an estimate of their standard deviation, with ε inside the root.
+    """Centred RMSProp, which divides gradients by an estimate of their standard deviation.
 
     Args:
         learning_rate: Step size.
-        decay: Decay rate of both moments.
-        epsilon: Added to the variance.
-        initial_square: Initial mean of the squared gradients: 1 in TensorFlow 1, where early updates are small, and 0
-            in optax.
+        decay: Decay rate of the first and the second moment.
+        epsilon: Constant added to the variance, inside the square root.
+        initial_square: Initial mean of the squared gradients. TensorFlow 1 starts at 1, which makes early updates
+            small. optax starts at 0.
     """
 
     learning_rate: float

@@ -1,7 +1,6 @@
-"""The paper's agents as values: DQN, C51 and Rainbow with their Multi and Hyper versions, and the paper's ablation.
+"""The presets: the paper's agents, the agents of its ablation, and `any-rainbow`.
 
-All numbers come from the paper's table (Appendix G) or its authors' code, except the horizons of the `any-` agents.
-Agents differ only in these values.
+All numbers come from the paper's Appendix G or the authors' code, except the horizons of `any-rainbow`.
 """
 
 from dataclasses import replace
@@ -19,9 +18,8 @@ from multihorizon.errors import one_of
 
 ATARI_HORIZONS = paper_grid(hazard.Exponential(0.01), heads=10, gamma_max=0.99)
 
-# Rounded discount factors that design_horizons found for hyperbolic discounts with k from 0.01 to 1 over 1000 steps.
-# They are stored here because the search is too slow to run at import. A newer design_horizons may find slightly
-# different ones. The weights are those of hyperbolic(0.01), the discount of the paper's Atari agents.
+# The discount factors are rounded results of design_horizons for hyperbolic discounts with k from 0.01 to 1 over 1000
+# steps. The weights fit hyperbolic(0.01), the discount of the paper's Atari agents.
 ANY_HORIZONS = Horizons(
     np.array([0.0523, 0.3532, 0.6812, 0.882, 0.9571, 0.9832, 0.9944, 0.998]),
     np.array([0.0, 0.0, 0.0, 0.0, 0.0997, 0.4305, 0.0, 0.494]),
@@ -66,8 +64,8 @@ def hyper(agent: AgentConfig) -> AgentConfig:
 def any_discount(agent: AgentConfig) -> AgentConfig:
     """Returns the Any version of an agent: it learns eight horizons, and can change its discount after training.
 
-    With suitable weights, these horizons approximate hyperbolic discounts with k from 0.01 to 1, γ^t with γ from 0.5 to
-    0.998, and mixtures of these. The agent acts by hyperbolic(0.01) until `Policy.with_discount` changes that.
+    With suitable weights, the horizons approximate hyperbolic discounts with k from 0.01 to 1, exponential discounts
+    with γ from 0.5 to 0.998, and mixtures of these discounts. The initial discount is hyperbolic(0.01).
     """
     return replace(agent, name=f"any-{agent.name}", horizons=ANY_HORIZONS, acting=Acting.WEIGHTED)
 
@@ -91,12 +89,12 @@ def preset(name: str) -> AgentConfig:
 
 
 def agent(name: str, /, **settings: Any) -> AgentConfig:
-    """Returns a preset (one of the paper's agents, or `any-rainbow`) with your own settings.
+    """Returns a preset agent with your own settings.
 
     Args:
-        name: A preset: `dqn`, `c51` or `rainbow`, alone or after `multi-` (learns many horizons, acts by the largest γ)
-            or `hyper-` (acts by their weighted sum); or `any-rainbow`, whose horizons are designed for a change of
-            discount after training (`Policy.with_discount`). `multihorizon agents` lists all.
+        name: A preset. `dqn`, `c51` and `rainbow` learn one horizon. With the prefix `multi-`, they learn many horizons
+            and act by the largest γ. With `hyper-`, they act by the weighted sum of many horizons. `any-rainbow` can
+            change its discount after training (`Policy.with_discount`). `multihorizon agents` lists all presets.
         **settings: Fields of `AgentConfig`, as in `n_steps=5` or `horizons=mh.minimax_grid(...)`. A part of a field has
             a dotted name: `**{"optimiser.learning_rate": 1e-4}`. Settings given here always override the
             environment's defaults.

@@ -1,8 +1,8 @@
-"""The replay buffer on the device: stores each frame once, rebuilds stacks when sampling, and samples by priority.
+"""The replay buffer on the device. It stores each frame once, rebuilds stacks when sampling, and samples by priority.
 
-There is one stream for each environment, and each step is one row of its stream. A truncated episode has one more row,
-which holds its last frame. Targets bootstrap from that frame, and no transition starts there. Streams may therefore
-differ in length. The functions are written for one seed; vmap adds more.
+Each environment has one stream, and each step is one row of that stream. A truncated episode has an extra row with its
+last frame. Targets bootstrap from this frame, but no transition starts there. Streams may therefore differ in length.
+The functions are written for one seed; vmap adds more seeds.
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from multihorizon.envs.timing import Timing, TimingFields
 from multihorizon.errors import InputError
 from multihorizon.kernels import fused_replay
 
-# How a row's step ended its episode, if at all. INTERRUPTED: the collector cut the episode off at the end of an
-# iteration. A FINAL row is not a step: it holds the last frame of an episode that was truncated or interrupted.
+# The end code of a row. INTERRUPTED means that the collector cut the episode off at the end of an iteration. FINAL
+# marks the extra row of a truncated or interrupted episode.
 CONTINUES, TERMINATED, TRUNCATED, FINAL, INTERRUPTED = range(5)
-# A row's age is the number of frames before it in its episode. Ages are capped at this value, which fits into uint8:
-# they only determine which frames of a stack belong to the episode, and a stack has far fewer frames.
+# The largest age that is stored; it fits into uint8. The age of a row is the number of earlier frames in its episode.
+# Ages only show which frames of a stack belong to the episode, and a stack has far fewer than 255 frames.
 OLDEST = 255
 
 
@@ -39,9 +39,8 @@ def has_final(ends: Any) -> Any:
 class Transition(NamedTuple):
     """An n-step transition.
 
-    `rewards` are not discounted, and are 0 after the end of the episode. `next_observation` comes `steps` steps after
-    `observation`; `steps` is less than n if the episode ends earlier. `timing` has arrays [n] in the fields that the
-    environment reports. After the end of the episode, durations are 0 and survivals are 1.
+    Rewards are not discounted. `next_observation` comes `steps` steps after `observation`. If the episode ends earlier,
+    `steps` is less than n. After the end of the episode, rewards and durations are 0, and survivals are 1.
     """
 
     observation: Array
@@ -54,21 +53,21 @@ class Transition(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """One step of some streams, to be stored."""
+    """One step of several streams, ready to be stored."""
 
     frame: Array  # [m ...]
     action: Int[Array, " m"]
     reward: Float[Array, " m"]
     end: UInt8[Array, " m"]
-    first: Bool[Array, " m"]  # is this frame the first of its episode?
-    timing: Timing = Timing()  # [m], in the fields that the replay buffer stores
+    first: Bool[Array, " m"]  # whether the frame is the first of its episode
+    timing: Timing = Timing()  # [m] for each field that the replay buffer stores
 
 
 class Replay(NamedTuple):
     """The contents of the buffer. Row t of stream n is at index t·N + n.
 
-    Priorities are stored in blocks of rows of all streams. The sum of a block is always recomputed from the block, so
-    rounding errors do not accumulate.
+    Priorities are stored in blocks. After a change, the sum of a block is recomputed from all its entries, so rounding
+    errors do not accumulate.
     """
 
     frames: Array  # [L·N ...]
@@ -79,8 +78,8 @@ class Replay(NamedTuple):
     priorities: Float[Array, "blocks width"]
     block_sums: Float[Array, " blocks"]
     largest_priority: Float[Array, ""]
-    written: Int[Array, " N"]  # rows, by stream
-    timing: Timing = Timing()  # [LN], in the fields that the environment reports
+    written: Int[Array, " N"]  # number of rows written to each stream
+    timing: Timing = Timing()  # [LN] for each field that the environment reports
 
 
 class Batch(NamedTuple):
@@ -111,7 +110,7 @@ class ReplayShape:
             raise InputError(
                 f"a replay buffer of {self.capacity} frames in {self.streams} streams is too small for batches of "
                 f"{self.batch} with {self.n_steps}-step returns and stacks of {self.stack}; "
-                f"use {needed} or more"
+                f"use {needed} or more frames"
             )
 
     @property
@@ -120,7 +119,7 @@ class ReplayShape:
 
     @property
     def rows_per_block(self) -> int:
-        """The block width is close to the number of blocks, which minimises the cost of the two-level search."""
+        """Rows of a block. The block width is close to the number of blocks, which makes the search fast."""
         return max(1, round(np.sqrt(self.rows * self.streams) / self.streams))
 
     @property
@@ -151,14 +150,14 @@ def init(shape: ReplayShape) -> Replay:
 
 
 def add(shape: ReplayShape, replay: Replay, rows: Rows, first: Int[Array, ""] | int = 0) -> Replay:
-    """Writes one step of several streams: the first row to stream `first`, the others to the streams after it."""
+    """Writes one step of consecutive streams, starting with stream `first`."""
     return _write(shape, replay, rows, jnp.ones(rows.frame.shape[0], bool), first)
 
 
 def add_finals(
     shape: ReplayShape, replay: Replay, frames: Array, truncated: Bool[Array, " m"], first: Int[Array, ""] | int = 0
 ) -> Replay:
-    """Writes the last frames [m ...] of truncated episodes; other streams do not change."""
+    """Writes the last frames [m ...] of truncated episodes. Other streams do not change."""
     none = jnp.zeros(frames.shape[0])
     actions, ends = none.astype(int), jnp.full(frames.shape[0], FINAL, jnp.uint8)
     timing = shape.timing.fill(lambda: jnp.ones(frames.shape[0]))
@@ -169,7 +168,7 @@ def add_finals(
 def _write(
     shape: ReplayShape, replay: Replay, rows: Rows, which: Bool[Array, " m"], first: Int[Array, ""] | int
 ) -> Replay:
-    """Writes a row to some streams. The row n steps earlier, whose return is now known, becomes ready to sample."""
+    """Writes a row to some streams. The transition that starts n rows earlier can then be sampled."""
     streams = first + jnp.arange(rows.frame.shape[0])
     row = replay.written[streams] % shape.rows
     before = replay.ages[((row - 1) % shape.rows) * shape.streams + streams]
@@ -189,9 +188,9 @@ def _write(
         written=replay.written.at[streams].add(which),
         timing=jax.tree.map(write, replay.timing, rows.timing),
     )
-    # This row cannot be sampled, because its return is not known yet. In a full buffer the rows after it are the oldest
-    # and cannot be sampled either, because frames of their stacks have been overwritten. Just before the buffer is full
-    # for the first time, nothing has been overwritten, but the rows at its start are excluded too.
+    # The new row cannot be sampled yet, because its return is unknown. In a full buffer, the next rows are the oldest.
+    # They cannot be sampled, because frames of their stacks have been overwritten. Just before the buffer is full for
+    # the first time, the first rows of the buffer are also excluded, although their stacks are intact.
     lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k m]
     ready = (row - shape.n_steps) % shape.rows
     is_step = replay.ends[ready * shape.streams + streams] != FINAL
@@ -206,14 +205,14 @@ def _write(
 def _prioritise(
     replay: Replay, blocks: Int[Array, " m"], leaves: Int[Array, " m"], values: Float[Array, " m"]
 ) -> Replay:
-    """Sets priorities, and ignores those whose block lies beyond the last one."""
+    """Sets priorities, and ignores entries whose block is out of range."""
     priorities = replay.priorities.at[blocks, leaves].set(values, mode="drop")
     sums = priorities.at[blocks].get(mode="fill", fill_value=0.0).sum(axis=1)
     return replay._replace(priorities=priorities, block_sums=replay.block_sums.at[blocks].set(sums, mode="drop"))
 
 
 def sample(shape: ReplayShape, replay: Replay, key: Key[Array, ""]) -> Batch:
-    """Samples a batch by priority, with one draw from each of B equal parts of the total priority."""
+    """Samples a batch by priority, with one transition from each of B equal parts of the total priority."""
     draws = jax.random.uniform(key, (2, shape.batch))
     parts = (jnp.arange(shape.batch) + draws[0]) / shape.batch
     draw = fused_replay.draw if kernels.in_use() else _draw
@@ -228,12 +227,10 @@ def _draw(
     parts: Float[Array, " B"],
     within: Float[Array, " B"],
 ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-    """Finds the block at each fraction `parts` of the total priority, then the entry at fraction `within` of the block.
+    """Returns the indices of the drawn entries, and their priorities.
 
-    A single search over all entries would need more digits than float32 has.
-
-    Returns:
-        The indices drawn and their priorities.
+    The first search finds blocks at the fractions `parts` of the total priority. The second search finds entries at the
+    fractions `within` of these blocks. A single search over all entries would exceed the precision of float32.
     """
     blocks = _search(jnp.cumsum(block_sums)[None], parts[:, None])
     leaves = _search(jnp.cumsum(priorities[blocks], axis=1), within[:, None])
@@ -241,9 +238,9 @@ def _draw(
 
 
 def _search(sums: Float[Array, "#B width"], share: Float[Array, "B 1"]) -> Int[Array, " B"]:
-    """Returns the first index whose running sum exceeds the fraction `share` of the total. Its priority is never 0.
+    """Returns the first index whose cumulative sum exceeds the fraction `share` of the total.
 
-    If values are not finite, there may be no such index. The result is still a valid index.
+    The entry at this index is never 0. Even if the sums are not finite, the index is valid.
     """
     whole = sums[:, -1:]
     before = jnp.sum(sums <= jnp.minimum(share * whole, whole * fused_replay.ALMOST), axis=1)
@@ -272,7 +269,7 @@ def _transition(shape: ReplayShape, replay: Replay, index: Int[Array, ""]) -> Tr
 
 
 def _stack(shape: ReplayShape, replay: Replay, row: Int[Array, ""], stream: Int[Array, ""]) -> Array:
-    """Returns the frames up to `row`, oldest first, along the last axis; zeros before the start of the episode."""
+    """Returns the stack that ends at `row`, oldest frame first. Frames before the start of the episode are 0."""
     back = jnp.arange(shape.stack - 1, -1, -1)
     indices = ((row - back) % shape.rows) * shape.streams + stream
     age = replay.ages[(row % shape.rows) * shape.streams + stream]
@@ -283,13 +280,13 @@ def _stack(shape: ReplayShape, replay: Replay, row: Int[Array, ""], stream: Int[
 
 
 def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Returns the smallest and the largest value over the rows written so far; `values` has one value per row.
+    """Returns the smallest and the largest of `values` over the rows written so far.
 
-    Both are 1 if no row has been written, and NaN if one of the values is NaN.
+    Both results are 1 if no row has been written, and NaN if any value is NaN.
     """
     row, stream = jnp.divmod(jnp.arange(values.shape[0]), written.shape[0])
     held = jnp.where(row < written[stream], values, values[0])
-    # XLA's minimum and maximum of many values may skip NaN, so NaN is searched for separately.
+    # XLA's minimum and maximum of many values may skip NaN, so NaN is detected separately.
     is_empty, has_nan = written[0] == 0, jnp.isnan(held).any()
 
     def checked(value: Float[Array, ""]) -> Float[Array, ""]:
@@ -301,7 +298,7 @@ def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Fl
 def reprioritise(
     shape: ReplayShape, replay: Replay, indices: Int[Array, " B"], priorities: Float[Array, " B"]
 ) -> Replay:
-    """Sets new priorities for sampled transitions, except those that have been overwritten."""
+    """Sets new priorities for sampled transitions that have not been overwritten."""
     if kernels.in_use():
         written, sums = fused_replay.write(replay.priorities, replay.block_sums, indices, priorities)
         replay = replay._replace(priorities=written, block_sums=sums)

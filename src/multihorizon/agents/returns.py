@@ -1,4 +1,4 @@
-"""n-step returns, computed from the rewards of single steps with each head's own γ when a transition is sampled."""
+"""n-step returns and bootstrap factors, computed for each head's γ when a transition is sampled."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -13,12 +13,7 @@ def n_step_returns(
 ) -> Float[Array, " H"]:
     """Returns Σⱼ γᵢ^{tⱼ} sⱼ rⱼ for each head.
 
-    Here tⱼ is the total duration of the steps before step j, and sⱼ is the product of their survivals.
-
-    Args:
-        rewards: Rewards of n steps, 0 after the episode's end.
-        gammas: The heads' discount factors.
-        timing: Durations and survivals [n] of the steps. A field that is None means that all its values are 1.
+    Here tⱼ is the total duration of the steps before step j, and sⱼ is the product of the survivals of these steps.
     """
     durations, survivals = timing
     bases = gammas[:, None]
@@ -30,18 +25,17 @@ def n_step_returns(
 
 
 def _before(first: float, values: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Shifts the values by one step: `first`, then all values but the last."""
+    """Shifts the values by one step: inserts `first` and drops the last value."""
     return jnp.concatenate([jnp.full(1, first), values[:-1]])
 
 
 def bootstrap_factors(
     gammas: Float[Array, " H"], steps: Int[Array, ""], terminated: Bool[Array, ""], timing: Timing = UNIT_STEPS
 ) -> Float[Array, " H"]:
-    """Returns the factor of the value after `steps` steps: γᵢ^steps, or 0 if the episode terminated within them.
+    """Returns the factor of the bootstrap value: γᵢ^steps, or 0 if the episode terminated.
 
-    With durations, the exponent is their sum instead of `steps`. With survivals, the factor is multiplied by their
-    product. After the episode's end, durations are 0 and survivals are 1. If the episode was truncated before step n,
-    the return bootstraps from where it was cut off, and `steps` is less than n.
+    With durations, the exponent is the sum of the durations. With survivals, the factor is multiplied by the product of
+    the survivals. If the episode was truncated before step n, `steps` is less than n.
     """
     durations, survivals = timing
     factors = gammas ** (steps if durations is None else durations.sum())

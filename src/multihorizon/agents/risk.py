@@ -1,11 +1,10 @@
-"""Acting by the risk of the return rather than by its mean, for agents whose heads learn distributions.
+"""Acting by the risk of the return instead of its mean, for agents whose heads learn distributions.
 
-An agent acts by the weighted value Σ wᵢ Qᵢ. With C51 heads, each Qᵢ is the mean of the learned distribution of Zᵢ, the
-return discounted by γᵢ. Risk is measured on the weighted return Σ wᵢ Zᵢ. Its distribution depends on the joint
-distribution of the Zᵢ, which the heads do not learn. This module assumes that the Zᵢ are *comonotone*: all high
-together or all low together. This is not exact: of two episodes, the one with later rewards can have the higher return
-under a large γ and the lower return under a small γ. For comonotone returns, quantile functions add up,
-F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u), and so do CVaRs.
+A C51 head learns the distribution of Zᵢ, the return discounted by γᵢ. Risk is measured on the weighted return Σ wᵢ Zᵢ.
+The distribution of the weighted return depends on the joint distribution of the Zᵢ, which the heads do not learn. This
+module assumes that the Zᵢ are *comonotone*: all are high together or all are low together. This assumption is not
+exact: an episode with late rewards can have a high return under a large γ and a low return under a small γ. Quantile
+functions of comonotone returns add up: F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u). Their CVaRs also add up.
 """
 
 from dataclasses import dataclass
@@ -19,22 +18,19 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical
 from multihorizon.errors import InputError, between, shown, store
 
-# float32 tolerance for sums of probabilities, relative to the level, and for ties between quantiles, relative to the
-# support
-ROUNDING = 1e-5
+ROUNDING = 1e-5  # relative float32 tolerance for cumulative probabilities, and for ties between quantiles
 LEAST_LEVEL = 1e-4  # learned distributions do not resolve less probable outcomes
 
 
 @dataclass(frozen=True)
 class CVaR:
-    """Acts by the mean of the worst outcomes: the conditional value at risk of the weighted return.
+    """Acts by the conditional value at risk (CVaR) of the weighted return: the mean of its worst outcomes.
 
-    The score of an action is Σ wᵢ CVaR(Zᵢ). If the heads' returns are comonotone, it is the mean of the weighted return
-    over its worst outcomes, whose total probability is `level`. Otherwise it is a lower bound, since comonotone returns
-    are the riskiest.
+    The score of an action is Σ wᵢ CVaR(Zᵢ). If the heads' returns are comonotone, the score is the CVaR of the weighted
+    return. Otherwise the score is a lower bound, because comonotone returns are the riskiest.
 
     Args:
-        level: The share of outcomes that counts, in [0.0001, 1]. With 1, the agent acts by the mean.
+        level: The total probability of the worst outcomes, in [0.0001, 1]. At level 1, the agent acts by the mean.
     """
 
     level: float
@@ -57,7 +53,7 @@ class CVaR:
         """
         cumulated = jnp.cumsum(probabilities, axis=-1)
         below = jnp.concatenate([jnp.zeros_like(cumulated[..., :1]), cumulated[..., :-1]], axis=-1)
-        counted = jnp.clip(self.level - below, 0, probabilities)  # each atom's probability within the worst `level`
+        counted = jnp.clip(self.level - below, 0, probabilities)  # the part of each atom among the worst outcomes
         return weights @ (counted @ support / counted.sum(axis=-1))
 
 
@@ -65,9 +61,9 @@ class CVaR:
 class Quantile:
     """Acts by a quantile of the weighted return, such as its median.
 
-    The agent compares actions by Σ wᵢ Fᵢ⁻¹(level), the quantile of the weighted return if the heads' returns are
-    comonotone. Each Fᵢ⁻¹(level) is the smallest atom with a cumulative probability of at least `level`, so ties are
-    common. Among tied actions, the agent takes the one with the largest mean.
+    The agent compares actions by Σ wᵢ Fᵢ⁻¹(level). If the heads' returns are comonotone, this is the quantile of the
+    weighted return. Fᵢ⁻¹(level) is the smallest atom with a cumulative probability of at least `level`, so ties are
+    common. Among tied actions, the agent takes the action with the largest mean.
 
     Args:
         level: The cumulative probability, in [0.0001, 0.9999]; 0.5 is the median.
@@ -116,19 +112,19 @@ Risk = CVaR | Quantile
 
 
 def distribution_of(agent: AgentConfig) -> Categorical:
-    """Returns the loss of an agent whose heads learn distributions, and raises an error for other agents."""
+    """Returns the agent's categorical loss. Raises an error for an agent with a different loss."""
     if not isinstance(agent.loss, Categorical):
         raise InputError(
-            f"{agent.name} learns the mean of the return, with a {type(agent.loss).__name__} loss; only agents with a "
-            "Categorical loss, such as hyper-rainbow or hyper-c51, learn its distribution"
+            f"{agent.name} learns only the mean of the return, not its distribution; use an agent with a Categorical "
+            "loss, such as hyper-rainbow or hyper-c51"
         )
     return agent.loss
 
 
 def check_risk(risk: Risk, agent: AgentConfig) -> None:
-    """Raises an error unless an agent can act by a measure of risk."""
+    """Raises an error if an agent cannot act by a risk measure."""
     if not isinstance(risk, CVaR | Quantile):
-        raise InputError(f"risk must be mh.CVaR(0.25), mh.Quantile(0.5) or None, got {shown(risk)}")
+        raise InputError(f"risk must be None or a measure such as mh.CVaR(0.25) or mh.Quantile(0.5), got {shown(risk)}")
     distribution_of(agent)
     if agent.acting is Acting.SAMPLED_HEAD:
         raise InputError(f"{agent.name} samples a head at each step and cannot act by {risk}; use another acting rule")
@@ -137,6 +133,6 @@ def check_risk(risk: Risk, agent: AgentConfig) -> None:
 
 
 def restored_risk(stored: Any) -> Risk | None:
-    """Returns a measure of risk from the JSON of a saved policy, which holds its type and level."""
+    """Returns a risk measure from the JSON of a saved policy."""
     kinds: dict[str, type[CVaR] | type[Quantile]] = {"CVaR": CVaR, "Quantile": Quantile}
     return None if stored is None else kinds[stored["type"]](float(stored["level"]))

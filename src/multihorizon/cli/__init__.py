@@ -1,4 +1,4 @@
-"""The command line. Commands import heavy modules only when they run, so that --help responds quickly."""
+"""The command line. A command imports heavy modules only when it runs, which keeps --help fast."""
 
 import argparse
 import io
@@ -41,13 +41,13 @@ COMMANDS = {
     "report": report,
     "foraging": foraging,
 }
-# In these commands a signal sets a flag: an exception inside one of JAX's callbacks would be swallowed.
+# In these commands, a signal only sets a flag, because JAX's callbacks would swallow an exception.
 USE_JAX = ("train", "resume", "evaluate", "watch", "foraging", "sweep")
 
 EXAMPLES = """\
 examples:
   multihorizon pathworld --out figures          the paper's Pathworld tables and figures
-  multihorizon discount                         the discount that the published Atari agents act by
+  multihorizon discount                         the discount of the published Atari agents
   multihorizon discount --grid minimax --heads 3 --gamma-cap 0.997 --t-max 300
   multihorizon preferences --discount quasi-hyperbolic:0.7,0.99
   multihorizon train multi-rainbow --env minatar/breakout --seeds 3
@@ -56,7 +56,7 @@ examples:
 
 
 NEGATIVE = re.compile(r"^-(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$|^-(inf|infinity|nan)$", re.IGNORECASE)
-LONGEST_MESSAGE = 500  # characters of a message that repeats what the user typed
+LONGEST_MESSAGE = 500  # argparse's messages are cut after this number of characters
 
 
 class Parser(argparse.ArgumentParser):
@@ -64,16 +64,16 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
-        self._negative_number_matcher = NEGATIVE  # argparse would take -1e-3 for an option
+        self._negative_number_matcher = NEGATIVE  # argparse would read -1e-3 as an option
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        if action.nargs == argparse.PARSER:  # the command and all its arguments
+        if action.nargs == argparse.PARSER:
             return super()._get_values(action, arg_strings)
         name = action.option_strings[-1] if action.option_strings else action.metavar or action.dest
         if action.option_strings and arg_strings == ["--"]:  # argparse would return an empty list
             raise InputError(f"{name} needs a value, got '--'")
         for text in arg_strings:
-            if text == "":  # such as "$UNSET"; it must not count as an option that is not given
+            if text == "":  # for example "$UNSET" in a shell
                 raise InputError(f"{name} needs a value, got an empty text")
             _check_text(str(name), text)
         return super()._get_values(action, arg_strings)
@@ -118,11 +118,11 @@ def parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and returns the exit status: 0, 2 after an error that is reported in one line, or 128 + signal."""
+    """Runs a command and returns its exit status: 0, 2 after a reported error, or 128 + the signal number."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show γ shows a question mark
+            stream.reconfigure(errors="replace")  # characters that cannot be encoded, such as γ, become ?
     try:
         with interrupts.handled(raise_again=False):
             return _guarded(arguments)
@@ -137,14 +137,14 @@ def _guarded(arguments: list[str]) -> int:
         interrupts.check()  # reports a signal that came too late to stop the command
         sys.stdout.flush()
         return 0
-    except BrokenPipeError:  # the reader of our output, such as `head`, has closed the pipe
+    except BrokenPipeError:  # the program that reads our output, such as `head`, has ended
         return interrupts.exit_status() if interrupts.was_received() else 0
     except KeyboardInterrupt as stopped:
         _say(": ".join(("multihorizon", "interrupted", *map(str, stopped.args))))
         return interrupts.exit_status()
     except Exception as problem:
         line = _for_people(problem)
-        if interrupts.was_received():  # another library may have turned the interrupt into its own error
+        if interrupts.was_received():  # a library may have replaced the interrupt by an error
             _say(show_controls(": ".join(filter(None, ("multihorizon", "interrupted", line)))))
             return interrupts.exit_status()
         if line is None:
@@ -156,16 +156,16 @@ def _guarded(arguments: list[str]) -> int:
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):  # nobody reads stderr, or its disk is full
+    with suppress(OSError):  # stderr is a closed pipe or a full disk
         print(line, file=sys.stderr)
 
 
 def _drop_what_cannot_be_printed() -> None:
-    """Replaces stdout if it cannot be written to, since the interpreter would report that when it exits."""
+    """Replaces stdout if writing to it fails. Otherwise Python would report the failure at its exit."""
     try:
         sys.stdout.flush()
     except OSError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it on exit
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - must stay open until Python exits
 
 
 def _run(arguments: list[str]) -> None:
@@ -184,7 +184,7 @@ def _run(arguments: list[str]) -> None:
         COMMANDS[options.command].run(options)
 
 
-# Arguments of the library's functions whose flags have other names.
+# Python arguments whose command-line flags have different names.
 FLAGS = {"num_envs": "envs", "num_evaluation_envs": "evaluation-envs", "max_steps": "steps"}
 ARGUMENTS = "steps|seeds?|episodes|fps|training_steps|evaluation_steps|checkpoint_minutes|gpu_share|cpus"
 
@@ -214,16 +214,15 @@ def _for_people(problem: Exception) -> str | None:
     if isinstance(problem, OSError):
         return f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem.strerror or problem)
     if isinstance(problem, MemoryError):
-        return "not enough memory; use fewer seeds, or a smaller replay buffer or batch"
-    if type(problem).__name__ == "JaxRuntimeError" and "RESOURCE_EXHAUSTED" in str(
-        problem
-    ):  # by name, so that JAX is not imported
-        return "the device is out of memory; use fewer seeds, a smaller replay buffer or batch, or another device"
+        return "not enough memory; use fewer seeds, a smaller replay buffer or a smaller batch"
+    # Comparing names avoids an import of JAX.
+    if type(problem).__name__ == "JaxRuntimeError" and "RESOURCE_EXHAUSTED" in str(problem):
+        return "the device is out of memory; use fewer seeds, a smaller replay buffer or a smaller batch"
     return None
 
 
 def refuse(command: str | None, word: str) -> NoReturn:
-    """Raises an InputError for an unknown option. The message suggests the nearest option."""
+    """Raises an InputError for an unknown option, and suggests a similar one."""
     if command is None:
         raise InputError(f"{shown(word)} is not understood (see multihorizon --help)")
     if word.startswith("-"):

@@ -1,4 +1,4 @@
-"""Opens a trained agent for a command, with options that change how it acts: discount, consistency, risk."""
+"""Opens a trained agent for a command, and applies the options that change how the agent acts."""
 
 import argparse
 from pathlib import Path
@@ -23,30 +23,29 @@ RISKS = ("cvar", "quantile")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run, or of a policy saved by Policy.save")
-    parser.add_argument("--env", metavar="ENV", help="environment to play in (default: that of RUN)")
-    weights = "weights file of a run to load, such as RUN/weights-000010.npz (default: the newest in RUN)"
+    parser.add_argument("--env", metavar="ENV", help="environment to play in (default: RUN's environment)")
+    weights = "weights file to load, such as RUN/weights-000010.npz (default: the newest in RUN)"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)
     running.add_trust(parser)
     options = parser.add_argument_group("time preference and risk")
-    options.add_argument("--discount", metavar="NAME", help="discount to act by, see below (default: that of RUN)")
-    prior = "hazard prior that implies the discount, as in exponential:0.05; repeat for an equal mixture"
+    options.add_argument("--discount", metavar="NAME", help="discount to act by; see below (default: RUN's discount)")
+    prior = "hazard prior that implies the discount, such as exponential:0.05; several priors form an equal mixture"
     options.add_argument("--prior", metavar="NAME", action="append", help=prior)
-    fitted = "with --discount or --prior, last step of the fit; use the length of an episode (default: 1000)"
+    fitted = "with --discount or --prior: last step of the fit, such as the length of an episode (default: 1000)"
     options.add_argument("--t-max", type=running.whole, metavar="T", help=fitted)
-    how = "with --discount or --prior, criterion for the best weights (default: minimax)"
+    how = "with --discount or --prior: criterion of the fit (default: minimax)"
     options.add_argument("--fit", metavar="|".join(FITS), help=how)
-    most = "with --discount or --prior, largest accepted error, as a share of d(0) (default: 0.05)"
+    most = "with --discount or --prior: largest accepted error of the fit, as a share of d(0) (default: 0.05)"
     options.add_argument("--tolerance", type=float, metavar="E", help=most)
-    plans = "whether to keep the plan made at the start of an episode: naive or precommitted (default: that of RUN)"
+    plans = "naive: plan again at each step; precommitted: keep the first plan of the episode (default: RUN's rule)"
     options.add_argument("--consistency", metavar="RULE", help=plans)
-    risk = "act by the mean of the worst returns, as in cvar:0.25, or by a quantile, as in quantile:0.5"
+    risk = "risk measure to act by: cvar:0.25 is the mean of the worst quarter of returns, quantile:0.5 is the median"
     options.add_argument("--risk", metavar="RULE", help=risk)
     parser.set_defaults(mix=(), k=None, default_k=0.01)
     parser.epilog = choices.HELP
 
 
 def opened(options: argparse.Namespace) -> "Run | Policy":
-    """Opens the run or saved policy in the folder RUN. --weights and --of-seed are errors for a saved policy."""
     from multihorizon.runs.folder import CONFIGURATION
     from multihorizon.runs.loading import load, load_run
     from multihorizon.training.worlds import OWN
@@ -54,7 +53,8 @@ def opened(options: argparse.Namespace) -> "Run | Policy":
     folder: Path = options.run
     if (folder / CONFIGURATION).is_file():
         run = load_run(folder, trust=options.trust)
-        if options.env and run.configuration.environment.startswith(OWN):  # the folder does not store it
+        # The folder of a run does not store the user's own environment.
+        if options.env and run.configuration.environment.startswith(OWN):
             run = load_run(folder, env=options.env)
         return run
     policy = load(folder, trust=options.trust)
@@ -65,12 +65,11 @@ def opened(options: argparse.Namespace) -> "Run | Policy":
 
 
 def changed(policy: "Policy", options: argparse.Namespace) -> "Policy":
-    """Returns the policy with the discount, the consistency and the measure of risk that the options give."""
     from multihorizon.discounting import FitMethod
 
     if options.risk is not None:
         policy = policy.with_risk(risk(options.risk))
-    if options.consistency == "naive":  # a naive agent accepts weights that a precommitted one refuses
+    if options.consistency == "naive":  # before the fit: a precommitted agent would refuse some weights
         policy = policy.with_consistency("naive")
     if options.discount or options.prior:
         fit = one_of("fit", options.fit or "minimax", FITS)
@@ -88,7 +87,7 @@ def changed(policy: "Policy", options: argparse.Namespace) -> "Policy":
 
 
 def risk(text: str) -> "Risk":
-    """Returns a measure of risk from its name and level, as in cvar:0.25."""
+    """Parses a risk measure, such as cvar:0.25."""
     from multihorizon.agents.risk import CVaR, Quantile
 
     name, _, level = text.partition(":")
@@ -99,11 +98,11 @@ def risk(text: str) -> "Risk":
     except ValueError as problem:
         if isinstance(problem, InputError):
             raise
-        raise InputError(f"--risk takes a rule and its level, as in {name}:0.25, got '{text}'") from None
+        raise InputError(f"--risk must be a rule with a level, such as {name}:0.25, got '{text}'") from None
 
 
 def described(policy: "Policy") -> list[str]:
-    """Returns lines that state the changed discount, its error, precommitment, and the measure of risk."""
+    """Describes the changes to a policy: its discount, precommitment and risk measure."""
     from multihorizon.agents.acting import Consistency
 
     discount = policy.reweighting or policy.saved_discount
@@ -114,7 +113,6 @@ def described(policy: "Policy") -> list[str]:
 
 
 def as_json(policy: "Policy") -> dict[str, object]:
-    """Returns the changes that `described` states, as JSON."""
     from multihorizon.agents.acting import Consistency
 
     found: dict[str, object] = {}

@@ -4,12 +4,12 @@ import argparse
 
 from multihorizon.errors import one_of
 
-SUMMARY = "lists the paper's agents and those of its ablation"
+SUMMARY = "lists the agents, or the settings of an agent in an environment"
 DESCRIPTION = """\
-Lists DQN, C51 and Rainbow, the agents of the ablation between C51 and Rainbow, and any-rainbow, whose horizons are
-designed for a change of discount after training (evaluate --discount). A Multi agent has ten horizons and acts by the
-largest γ; a Hyper agent acts by their weighted sum. An asterisk marks a setting that differs from that of the
-agent on which the preset builds: multi-rainbow builds on rainbow, rainbow on c51, and c51 on dqn.
+Lists the paper's agents, and any-rainbow. The horizons of any-rainbow are designed for a change of discount after
+training (evaluate --discount). A Multi agent has ten horizons and acts by the largest γ. A Hyper agent has the same
+horizons and acts by the weighted sum of their Q-values. An asterisk marks a difference from a simpler agent:
+multi-rainbow is compared with rainbow, rainbow with c51, and c51 with dqn.
 """
 PARENTS = {"c51": "dqn", "rainbow": "c51", "c51-nstep": "c51", "c51-priority": "c51"}
 
@@ -17,9 +17,9 @@ PARENTS = {"c51": "dqn", "rainbow": "c51", "c51-nstep": "c51", "c51-priority": "
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = "agent to show with --env (default: rainbow)"
     parser.add_argument("agent", metavar="AGENT", nargs="?", default="rainbow", help=which)
-    where = "environment for which to show all settings of the agent, and where each comes from (default: none)"
+    where = "environment in which to show all settings of AGENT, with the origin of each setting"
     parser.add_argument("--env", metavar="ENV", help=where)
-    as_json = "print as JSON: the complete configuration of each agent, or with --env the table of AGENT in ENV"
+    as_json = "print the configurations of all agents as JSON, or with --env the settings of AGENT"
     parser.add_argument("--json", action="store_true", help=as_json)
 
 
@@ -69,11 +69,11 @@ def run(options: argparse.Namespace) -> None:
     show(
         f"Agents with one head have γ = {one.horizons.gammas[0]:g}. Ten heads use the paper's grid, γ ≤ {ten:.5f}. "
         f"Eight heads, γ ≤ {eight:g}, approximate all mixtures of exponentials with γ from 0.5 to 0.998.\n"
-        f"All: batch {one.batch}, replay {one.replay_capacity:,}, warm-up {one.warm_up_steps:,} steps, an update every "
-        f"{one.update_period_steps} steps, target copied every {one.target_period_steps:,}, "
+        f"All agents: batch {one.batch}, replay buffer {one.replay_capacity:,}, warm-up {one.warm_up_steps:,} steps, "
+        f"an update every {one.update_period_steps} steps, target copied every {one.target_period_steps:,}, "
         f"ε 1 → {one.epsilon.final:g} over {one.epsilon.decay_steps:,} steps, rewards clipped, "
         "each head bootstraps with its own best action.\n"
-        "Small environments change these sizes; multihorizon train records the complete configuration of each run."
+        "Small environments use other sizes. multihorizon train records the complete configuration of each run."
     )
 
 

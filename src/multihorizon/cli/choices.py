@@ -1,4 +1,4 @@
-"""Parses the discounts and priors given on the command line: NAME or NAME:VALUES."""
+"""Parses discounts and priors on the command line: NAME or NAME:VALUES."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-# The values that each name takes, and their defaults. --k also sets k, and each command has its own default for k.
+# The parameters of each discount or prior, with their defaults. Each command has its own default for k.
 DISCOUNTS: dict[str, dict[str, float]] = {
     "hyperbolic": {"k": 0.01},
     "generalised-hyperbolic": {"k": 0.01, "a": 2.0},
@@ -47,7 +47,7 @@ discounts (NAME or NAME:VALUES, as in quasi-hyperbolic:0.7,0.99 or quasi-hyperbo
   uniform                 k       (1 - e^-kt) / kt
   rachlin                 k,s     1 / (1 + k t^s), s at most 1
   ebert-prelec            k,s     e^-(kt)^s, s at most 1
-  deadline                last    1 until the step `last`, then 0
+  deadline                last    1 up to the step `last`, then 0
   none                            1
   function:FILE.py:NAME           a Python function of t
 
@@ -58,13 +58,13 @@ priors over the hazard, each of which implies a discount (give --prior more than
   mittag-leffler          k,s     implies Rachlin's discount
   stable                  k,s     implies the Ebert-Prelec discount
   dirac                   k       known hazard k; implies the exponential discount
-  samples:FILE                    observed hazards: rates per step, numbers in a text file
-  density:FILE.py:NAME            a Python function of the hazard that integrates to 1 (or a Prior)
+  samples:FILE                    observed hazards: a text file of rates per step
+  density:FILE.py:NAME            density of the hazard: a Python function or a Prior
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser, k: float) -> None:
-    parser.add_argument("--discount", metavar="NAME", help="discount, see below (default: hyperbolic)")
+    parser.add_argument("--discount", metavar="NAME", help="discount; see below (default: hyperbolic)")
     parser.add_argument(
         "--prior",
         metavar="NAME",
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser, k: float) -> None:
         type=float,
         nargs="+",
         default=(),
-        help="weights of the priors if --prior is given more than once (default: equal)",
+        help="weights of several --prior options (default: equal weights)",
     )
     parser.add_argument("--k", type=float, help=f"k of the discount or prior (default: {k:g})")
     parser.set_defaults(default_k=k)
@@ -85,7 +85,6 @@ def add_arguments(parser: argparse.ArgumentParser, k: float) -> None:
 
 
 def discount(options: argparse.Namespace) -> "Discount":
-    """Returns the discount that the options describe."""
     from multihorizon.discounting import discount as discounts
 
     if options.prior and options.discount:
@@ -111,7 +110,6 @@ def _mixed(priors: "list[Prior]", weights: "tuple[float, ...] | list[float]") ->
 
 
 def prior(text: str) -> "Prior":
-    """Returns the prior that a text such as exponential:0.01 describes."""
     return _prior(text, argparse.Namespace(k=None, default_k=0.01))
 
 
@@ -137,15 +135,14 @@ def _parted(text: str) -> tuple[str, str]:
 def _made(
     make: Callable[..., Made], name: str, text: str, defaults: dict[str, float], options: argparse.Namespace
 ) -> Made:
-    """Calls `make` with the given values and the defaults; if only some are given, a note marks the defaults."""
     from multihorizon.cli.terminal import note
 
     given = _given(name, text, defaults, options)
     values = {**defaults, **({"k": options.default_k} if "k" in defaults else {}), **given}
     if name in DISCOUNTS and values.get("s", 0) > 1:
         raise InputError(
-            f"the s of {name} must be at most 1, got {shown(values['s'])}: above 1 the discount is not a mixture of "
-            "exponentials and has no prior; give it as a Python function of t, --discount function:FILE.py:NAME"
+            f"the s of {name} must be at most 1, got {shown(values['s'])}; for a larger s, use a Python function: "
+            "--discount function:FILE.py:NAME"
         )
     made = make(**values)
     if 0 < len(given) < len(values):
@@ -155,7 +152,7 @@ def _made(
 
 
 def _given(name: str, text: str, defaults: dict[str, float], options: argparse.Namespace) -> dict[str, float]:
-    """Reads '0.7,0.99' or 'beta=0.7,delta=0.99', and --k."""
+    """Parses values such as '0.7,0.99' or 'beta=0.7,delta=0.99', and --k."""
     takes = ", ".join(defaults) or "no values"
     said: dict[str, float] = {}
     for position, word in enumerate(text.split(",") if text else []):
@@ -171,15 +168,15 @@ def _given(name: str, text: str, defaults: dict[str, float], options: argparse.N
             raise InputError(f"the {key} of {name} must be a number, got '{number}'") from None
     if options.k is not None:
         if "k" not in defaults:
-            raise InputError(f"{name} has no k, so --k cannot be used; it takes {takes}")
+            raise InputError(f"{name} takes {takes}, so --k cannot be used")
         if "k" in said:
-            raise InputError(f"the k of {name} is given twice: {said['k']:g}, and --k {options.k:g}")
+            raise InputError(f"the k of {name} is given twice: {said['k']:g} and --k {options.k:g}")
         said["k"] = options.k
     return said
 
 
 def _observed_rates(file: str) -> list[float]:
-    """Reads hazards from a file. Refuses values that look like times: at a hazard of 1, only 37% survive a step."""
+    """Reads hazards from a file, and refuses values that look like times."""
     if not file:
         raise InputError("samples needs a file of observed hazards, as in --prior samples:hazards.txt")
     text = read_text(Path(file))
@@ -189,25 +186,24 @@ def _observed_rates(file: str) -> list[float]:
         raise InputError(f"{file} must contain only numbers: {problem}") from None
     if rates and median(rates) >= 1:
         raise InputError(
-            f"{file} seems to contain times, not hazard rates per step: its median is {median(rates):g}, and at a "
-            "hazard of 1 only 37% survive a step; convert each time to a rate, 1/time"
+            f"{file} seems to contain times, not hazard rates per step: its median is {median(rates):g}; "
+            "convert each time to a rate, 1/time"
         )
     return rates
 
 
 def _from_file(what: str, place: str) -> Any:
-    """Runs the user's Python file and returns the object that FILE.py:NAME refers to."""
     file, _, name = place.rpartition(":")
     if not file:
-        raise InputError(f"{what} needs a file and a name in it, as in {what}:mine.py:my_{what}")
+        raise InputError(f"{what} needs a file and a name, such as {what}:mine.py:my_{what}")
     defined = guarded(file, runpy.run_path, file)
     if name not in defined:
-        raise InputError(f"{file} has no {name}; it has {', '.join(n for n in defined if not n.startswith('_'))}")
+        raise InputError(f"{file} has no {name}; it defines {', '.join(n for n in defined if not n.startswith('_'))}")
     return defined[name]
 
 
 def _function(place: str, found: Any) -> Callable[[float], float]:
-    """Returns the function with its exceptions turned into one-line errors."""
+    """Wraps the user's function, so that its exceptions become one-line errors."""
     if not callable(found):
         raise InputError(f"{place} must be a function of one number, got {found!r}")
 

@@ -1,4 +1,4 @@
-"""multihorizon discount: finds horizons for a discount and reports how closely they reproduce it."""
+"""multihorizon discount: finds horizons for a discount."""
 
 import argparse
 import math
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "finds horizons for a discount, and shows how closely they reproduce it"
 DESCRIPTION = """\
-Finds a discount factor γ and a weight for each head to express a discount d(t), and compares Σ w γ^t with d(t).
+Approximates a discount d(t) by a sum Σ w γ^t, with a discount factor γ and a weight w for each head.
 Without options, it shows the grid of the paper's Atari agents.
 """
 GRIDS = ("paper", "gauss", "minimax")
@@ -28,21 +28,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--heads", type=whole, default=10, help="number of γ's (default: 10)")
     parser.add_argument(
-        "--gamma-cap", type=float, dest="gamma_max", metavar="G", help="bound on γ (default: 0.99; with gauss: none)"
+        "--gamma-cap",
+        type=float,
+        dest="gamma_max",
+        metavar="G",
+        help="upper bound on γ (default: 0.99; with gauss: none)",
     )
     parser.add_argument(
         "--t-max",
         type=whole,
         default=1000,
         metavar="T",
-        help="last step over which errors are measured (default: 1000)",
+        help="last step at which the error is measured (default: 1000)",
     )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder to write discount.png and discount.json to (default: none)"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print gammas, weights, max_error, max_error_at and more as JSON"
-    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for discount.png and discount.json")
+    parser.add_argument("--json", action="store_true", help="print gammas, weights, max_error and more as JSON")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
             wanted, options.grid, options.heads, gamma_max=options.gamma_max, t_max=options.t_max, compare=compare
         )
     result = _result(report, options.grid)
-    # Write files first: printing ends early if the reader closes the pipe, as `head` does.
+    # Files are written first, because printing stops if the reader closes the pipe, as `head` does.
     written = _write(report, options.out, result) if options.out else []
     if options.json:
         show_json(result)
@@ -94,7 +94,6 @@ def _result(report: "GridReport", grid: str) -> dict[str, object]:
 
 
 def _note(report: "GridReport") -> str | None:
-    """Returns a note on what limits the fit and which options would fit better."""
     from multihorizon.cli.terminal import counted
 
     limit, heads = report.limit, len(report.horizons)
@@ -103,7 +102,7 @@ def _note(report: "GridReport") -> str | None:
     unused = f"{limit.unused} of {heads} heads have weight 0"
     if limit.better_error is None:
         return f"{unused}: they would not reduce the largest error."
-    binds = f"the cap γ ≤ {limit.gamma_max:g} binds"
+    binds = f"the cap γ ≤ {limit.gamma_max:g} limits the fit"
     if limit.unused:
         said = f"{unused}: {binds}, not the number of heads."
     elif limit.merged:
@@ -144,7 +143,7 @@ def _show(report: "GridReport", result: dict[str, object]) -> None:
         for label, h in {report.name: horizons, **report.others}.items()
     ]
     columns = ["grid", "largest γ", "d(0)", f"d({at})", "largest error"]
-    note = "d(0) is the sum of the weights, which need not be 1 in a minimax grid."
+    note = "d(0) is the sum of the weights. In a minimax grid, it need not be 1."
     show(table("this grid, and others for the same discount", columns, rows, note, look_at=0))
 
 

@@ -1,4 +1,4 @@
-"""multihorizon evaluate: plays episodes with the frozen weights of a run or of a saved policy."""
+"""multihorizon evaluate: plays episodes with a trained agent."""
 
 import argparse
 
@@ -8,21 +8,22 @@ from multihorizon.errors import at_least
 
 SUMMARY = "plays episodes with a trained agent and prints its returns: multihorizon evaluate RUN"
 DESCRIPTION = """\
-Plays whole episodes with the newest weights of a run, finished or not, or with a saved policy. By default, it plays in
-the environment of RUN, without hazard unless the environment has its own, as foraging/hazard does. Returns are
-undiscounted. Intervals are over episodes, not over seeds. With --discount, --prior or --risk, the agent acts by another
-time preference or by a measure of risk, without further training.
+Plays whole episodes with a saved policy, or with the newest weights of a run. The run may be unfinished. --hazard puts
+the environment under hazard; foraging/hazard and similar environments are already under hazard. Returns are
+undiscounted. Intervals are over episodes, not over seeds. --discount, --prior and --risk change how the agent acts.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--episodes", type=running.whole, default=100, help="episodes of each seed (default: 100)")
-    hazard = "prior over the hazard of an episode, as in exponential:0.01 (default: the environment's own, if any)"
+    hazard = (
+        "prior over each episode's hazard, such as exponential:0.01 (default: the environment's own hazard, if any)"
+    )
     parser.add_argument("--hazard", metavar="PRIOR", help=hazard)
     seed = "seed of the episodes (default: 1,000,000)"
     parser.add_argument("--seed", type=running.whole, default=1_000_000, help=seed)
     acting.add_arguments(parser)
-    running.add_arguments(parser, "print returns, lengths, means and intervals by seed as JSON")
+    running.add_arguments(parser, "print the returns, lengths, mean and interval of each seed as JSON")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     at_least("--seed", options.seed, 0, 2**31 - 1)
     hazard = choices.prior(options.hazard) if options.hazard else None
     source = acting.opened(options)
-    policies: dict[int | None, Policy]  # by seed; None is a saved policy
+    policies: dict[int | None, Policy]  # by seed; the key of a saved policy is None
     if isinstance(source, Policy):
         weights, policies = options.run, {None: source}
     else:

@@ -1,4 +1,4 @@
-"""multihorizon foraging: trains Rainbow and Hyper-Rainbow to forage, and evaluates them under hazard."""
+"""multihorizon foraging: trains two agents to forage."""
 
 import argparse
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "trains Rainbow and Hyper-Rainbow to forage, and shows their choices and returns under hazard"
 DESCRIPTION = """\
-From each of six starts, an agent can walk to a near, small meal or to a far, large one, under an unknown risk of dying.
+From each of six starts, an agent can walk to a near, small meal or to a far, large meal, under an unknown risk.
 Each agent learns without hazard, with three seeds in parallel. It is then evaluated by its undiscounted return under
 hazard.
 """
@@ -20,7 +20,7 @@ hazard.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=whole, default=14_000, help="agent steps of each seed (default: 14,000)")
     parser.add_argument("--seed", type=whole, default=0, help="first of the three seeds (default: 0)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write foraging.json to")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for foraging.json")
     parser.add_argument("--json", action="store_true", help="print each agent's meals and earnings by seed as JSON")
 
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _starts(field: "Foraging") -> list[str]:
-    """Describes each start by the meals at both ends of its row and the steps to them."""
+    """Describes each start by the two meals in its row, and the number of steps to each meal."""
     from multihorizon.cli.terminal import counted
 
     width = field.shape[1]

@@ -1,4 +1,4 @@
-"""multihorizon pathworld: reproduces the paper's Pathworld tables and its theoretical figures."""
+"""multihorizon pathworld: reproduces the paper's Pathworld results."""
 
 import argparse
 from pathlib import Path
@@ -9,18 +9,18 @@ from multihorizon.files import writable_folder
 
 SUMMARY = "reproduces the paper's four Pathworld tables and its theoretical figures"
 DESCRIPTION = """\
-Which of 15 paths is worth taking, if longer paths pay more and are riskier? Prints the mean squared errors of agents'
-path values against the true values under hazard: as published (paper), in closed form (ours), and from Q-learning and
-simulation (learned). Q-learning learns all horizons at once; simulated episodes estimate the true values.
+Which of 15 paths is worth taking, if longer paths pay more and are riskier? Each agent has a value for every path. The
+tables show the mean squared errors of these values under hazard: as published (paper), in closed form (ours), and from
+Q-learning over all horizons (learned). In the column "learned", simulated episodes estimate the true values.
 """
 NOTE = (
-    "Under uniform hazard the paper sampled the true values and ours are exact; these rows differ by sampling noise.\n"
+    "Under uniform hazard, the paper sampled the true values. Ours are exact, so these rows differ by sampling noise.\n"
     "'learned' includes the noise of 200,000 simulated episodes for each path."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write the figures and tables.json to")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the figures and tables.json")
     parser.add_argument("--seed", type=whole, default=0, help="seed of the learning and the simulation (default: 0)")
     parser.add_argument(
         "--json", action="store_true", help="print the tables as JSON: table → agent → paper, ours, learned"

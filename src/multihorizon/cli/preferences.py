@@ -1,4 +1,4 @@
-"""multihorizon preferences: the example in the paper's introduction, for any discount."""
+"""multihorizon preferences: choices between two rewards, as in the paper's introduction."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 SUMMARY = "1M now or 1.1M tomorrow? Shows the preference, and the wait after which it reverses"
 DESCRIPTION = """\
-Compares a smaller reward sooner with a larger one later, now and after a wait. Under a hyperbolic discount the
-preference can reverse as the wait grows; under an exponential discount it never does.
+Compares a smaller, sooner reward with a larger, later reward: once now, and once after a wait. Under a hyperbolic
+discount, the preference can reverse as the wait grows. Under an exponential discount, it never reverses.
 """
-SEARCHED = 10  # the longest wait searched for a reversal, as a multiple of --wait
+SEARCHED = 10  # a reversal is searched for up to this multiple of --wait
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--unit", default="day", help="name of the unit of time (default: day)")
     parser.add_argument(
-        "--json", action="store_true", help="print the offers and the wait that reverses the preference as JSON"
+        "--json",
+        action="store_true",
+        help="print the offers, and the wait after which the preference reverses, as JSON",
     )
 
 
@@ -47,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     for flag in ("sooner", "later", "delay"):
         positive(f"--{flag}", getattr(options, flag))
     wanted = choices.discount(options)
-    sampled(wanted, SEARCHED * options.wait)  # refuses a discount that rises
+    sampled(wanted, SEARCHED * options.wait)  # refuses a rising discount
     first_step = min(1.0, float(wanted(options.delay) / wanted(0)) ** (1 / options.delay))
     asked = [_judge(d, options) for d in (wanted, discount.exponential(first_step))]
     if options.json:
@@ -65,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
             for wait in (0, options.wait)
         ]
         label = f"{title}: {result['discount']}" if title != result["discount"] else title
-        columns = ["offer, and what each is worth now", "sooner", "later", "taken"]
+        columns = ["offer, with present values", "sooner", "later", "taken"]
         show(table(label, columns, rows, _reversal(result, options.unit)))
 
 

@@ -1,4 +1,4 @@
-"""The progress of a run on stderr: a bar with a line below it on a terminal, plain lines elsewhere."""
+"""Shows the progress of a run on stderr: a bar on a terminal, lines of text elsewhere."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Iterator[Hooks]":
-    """Shows the progress, returns, speed and remaining time of a run, in frames if a step is several frames."""
+    """Shows the progress, returns, speed and remaining time of a run."""
     from rich.console import RenderableType
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
@@ -54,15 +54,13 @@ def training_progress(name: str, steps: int, frames_per_step: int = 1) -> "Itera
 
 
 class _Run:
-    """Formats the progress of a run."""
-
     def __init__(self, steps: int, frames_per_step: int) -> None:
         self._steps, self._frames = steps, frames_per_step
         self._unit = "frames" if frames_per_step > 1 else "steps"
         self._returns, self._evaluated = "-", ""
         self._started = time.monotonic()
         self._told: set[str] = set()
-        self._compiled = self._started, 0  # when training was last compiled, and the step at that time
+        self._compiled = self._started, 0  # time and step of the last compilation
         self._last: tuple[float, int] | None = None  # time and step at the end of the last iteration
 
     def done(self, step: int) -> str:
@@ -72,7 +70,7 @@ class _Run:
         now = time.monotonic()
         doing = "evaluating" if progress.evaluated else "warming up" if progress.loss is None else "learning"
         speed = f", {progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
-        # The first report of each phase includes compilation, so its speed is not shown.
+        # The first report of each phase omits the speed, because its time includes compilation.
         if doing not in self._told:
             self._told.add(doing)
             speed = ""
@@ -88,7 +86,7 @@ class _Run:
         return f"return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}{speed}{left}"
 
     def _left(self, now: float, step: int) -> str:
-        """Estimates the remaining time. Once an iteration has ended, the estimate includes evaluation."""
+        """Estimates the remaining time. After the first iteration, the estimate includes evaluation."""
         compiled, first = self._compiled
         until, last = self._last if self._last and self._last[1] > first else (now, step)
         if last <= first:
@@ -97,7 +95,6 @@ class _Run:
         return f", {duration(max(0.0, whole - (now - until)))} left"
 
     def ended(self, outcome: "IterationMetrics") -> str:
-        """Returns the line for an iteration that has ended."""
         self._last = time.monotonic(), outcome.step
         self._returns = mean(outcome.returns, self._returns)
         if any(outcome.evaluation_episodes):

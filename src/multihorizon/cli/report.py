@@ -1,4 +1,4 @@
-"""multihorizon report: one page of figures, tables and statistics for all runs of a folder."""
+"""multihorizon report: one page about all runs of a folder."""
 
 import argparse
 import sys
@@ -11,18 +11,21 @@ if TYPE_CHECKING:
     from multihorizon.reports.sections import ReportContents
     from multihorizon.reports.statistics import IntervalEstimate
 
-MAX_ROWS, MAX_COLUMNS = 15, 4  # of a table on the terminal
+MAX_ROWS, MAX_COLUMNS = 15, 4  # larger tables of scores are not printed
 SUMMARY = "writes figures, tables and statistics of a sweep, finished or not: multihorizon report DIR"
 DESCRIPTION = """\
-Reads all runs under a folder, finished or not, and writes one self-contained HTML page, the same page in Markdown, its
-figures as PNG and SVG, and its tables as CSV: learning curves, improvement over baselines, scores, human-normalised
-aggregates with intervals, performance profiles, probabilities of improvement, and the discount each agent acted by.
+Reads all runs under a folder, finished or not, and writes a self-contained HTML page. It also writes the page as
+Markdown, its figures as PNG and SVG, and its tables as CSV. The page shows learning curves, scores, improvement over
+baselines, human-normalised aggregates with intervals, performance profiles, probabilities of improvement, and each
+agent's discount.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", nargs="?", help="folder of runs, such as that of a sweep")
-    parser.add_argument("--paper", action="store_true", help="report on the paper's own table instead of runs")
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", nargs="?", help="folder of runs, such as the folder of a sweep"
+    )
+    parser.add_argument("--paper", action="store_true", help="report on the paper's table of results instead of runs")
     parser.add_argument(
         "--out",
         type=Path,
@@ -33,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dopamine",
         type=Path,
         metavar="PATH",
-        help="Dopamine's published curves to compare with: an .npz file or a folder of JSON files (default: none)",
+        help="Dopamine's published curves to compare with: an .npz file or a folder of JSON files",
     )
     parser.add_argument("--json", action="store_true", help="print the paths of the files and the statistics as JSON")
 
@@ -83,7 +86,6 @@ def _summarise(report: "ReportContents", written: list[Path]) -> dict[str, Any]:
 
 
 def _show(report: "ReportContents", written: list[Path]) -> None:
-    """Prints what fits a terminal: scores if they are few, IQMs, and the improvement of each pair."""
     from multihorizon.cli.terminal import note, show, table
     from multihorizon.reports.comparison import Measure
     from multihorizon.reports.escaping import show_controls

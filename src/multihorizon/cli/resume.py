@@ -7,29 +7,31 @@ from multihorizon.cli import running
 
 SUMMARY = "continues a run that was stopped, or extends one that is finished: multihorizon resume RUN"
 DESCRIPTION = """\
-Continues from the newest checkpoint. On a CPU the run ends with the same weights, bit for bit, as if it had never been
-stopped. There are three exceptions, in which the replay buffer is filled again first: a run whose only checkpoint
-lacks the buffer (an interrupt or a callback stopped training before any other checkpoint), a run with
---no-checkpoint-replay, and a finished run that is extended.
+Continues from the newest checkpoint. On a CPU, the run ends with exactly the weights of an uninterrupted run. There are
+three exceptions, in which the replay buffer is filled again:
+
+- The run was stopped before its first regular checkpoint.
+- The run was started with --no-checkpoint-replay.
+- The run was finished, and --steps extends it.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
     parser.add_argument(
-        "--steps", type=running.whole, metavar="N", help="total training steps of each seed (default: the run's)"
+        "--steps", type=running.whole, metavar="N", help="total training steps of each seed (default: unchanged)"
     )
     parser.add_argument(
         "--checkpoint-minutes",
         type=float,
         metavar="M",
-        help="minimum minutes between two checkpoints (default: the run's)",
+        help="minimum minutes between two checkpoints (default: unchanged)",
     )
     parser.add_argument(
         "--evaluation-steps",
         type=running.whole,
         metavar="N",
-        help="evaluation steps of each iteration (default: the run's)",
+        help="evaluation steps of each iteration (default: unchanged)",
     )
     running.add_trust(parser)
     running.add_arguments(parser)

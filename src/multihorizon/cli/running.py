@@ -1,4 +1,4 @@
-"""Options shared by the commands that work on runs, and their progress on the terminal."""
+"""Options that several commands share, and the progress of training on the terminal."""
 
 import argparse
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser, json: str = "print the last m
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    words = "import the Python module that RUN names for its environment, as in gym/MODULE:ID (default: do not import)"
+    words = "allow RUN to import the Python module of its environment, as in gym/MODULE:ID (default: refuse)"
     parser.add_argument("--trust", action="store_true", help=words)
 
 
 def whole(text: str) -> int:
-    """Parses a whole number, which may be written as 1e6."""
+    """Parses a whole number. It may have an exponent, as in 1e6."""
     try:
         return int(text)
     except ValueError:
@@ -51,7 +51,7 @@ def use_device(name: str | None) -> None:
     except RuntimeError:
         found = ", ".join(sorted({device.platform for device in jax.devices()}))
         raise InputError(
-            f"there is no GPU that JAX can use, only: {found}; install jax[cuda12] or jax[cuda13], or use --device cpu"
+            f"there is no GPU that JAX can use, only {found}; install jax[cuda12] or jax[cuda13], or use --device cpu"
         ) from None
 
 
@@ -87,7 +87,6 @@ class Terminal:
             yield Hooks(shown.report, keep, shown.warn)
 
     def show_end(self, run: "Run") -> None:
-        """Prints which files were written."""
         from multihorizon.cli.terminal import show, show_json
 
         if self.as_json:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def horizons_from(path: Path) -> "Horizons":
-    """Reads horizons that `multihorizon discount --out` wrote, or any JSON object with gammas and weights."""
+    """Reads a JSON object with gammas and weights."""
     import numpy as np
 
     from multihorizon.discounting import Horizons
@@ -28,7 +28,7 @@ def horizons_from(path: Path) -> "Horizons":
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         said = problem if isinstance(problem, InputError) else "it must be a JSON object with gammas and weights"
         raise InputError(
-            f"{path} does not hold horizons: {said}; make a file of horizons with: multihorizon discount --out DIR"
+            f"{path} does not hold horizons: {said}; to write such a file, use multihorizon discount --out DIR"
         ) from None
 
 

@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 SUMMARY = "trains all unfinished runs of an experiment: multihorizon sweep minatar --out DIR"
 DESCRIPTION = """\
-Trains every unfinished run of an experiment from its last checkpoint; the seeds of a run train in parallel. You can
-stop a sweep at any time and resume it with the same command. DIR holds a folder for each run, in the format of
-multihorizon train, and experiment.json, which describes the experiment.
+Trains every unfinished run of an experiment, each from its last checkpoint. The seeds of a run train in parallel. You
+can stop a sweep at any time; the same command resumes it. DIR holds experiment.json, which describes the experiment,
+and a folder for each run, in the format of multihorizon train.
 """
 EPILOG = """\
 experiments (--dry-run shows their runs, time and disk space):
-  pathworld        the agents of the paper's Pathworld as networks, evaluated under hazard
+  pathworld        the paper's Pathworld agents as networks, evaluated under hazard
   hazard           matched and mismatched beliefs about risk, in the foraging world
-  minatar          the ablation below in MinAtar: minutes on one GPU
-  grids            the paper's, Gauss and minimax grids in MinAtar and the foraging world
+  minatar          a small version of ablation, in 3 MinAtar games; takes minutes on one GPU
+  grids            three grids (the paper's, Gauss, minimax) in MinAtar and the foraging world
   hyper-vs-multi   Rainbow, Multi- and Hyper-Rainbow in 19 Atari games
   auxiliary        Rainbow and Multi-Rainbow in 60 Atari games
   ablation         C51, C51 + n-step, C51 + priority and Rainbow, each also as a Multi agent, in 10 Atari games
   priority         Rainbow, and Multi-Rainbow with priorities from all heads or the largest gamma, in 60 Atari games
-  grids-atari      the paper's, Gauss and minimax grids in 10 Atari games
-  atari-short      Rainbow and Multi-Rainbow (two Adam epsilons each), Hyper-Rainbow: 10 Atari games, 10 million frames
+  grids-atari      three grids (the paper's, Gauss, minimax) in 10 Atari games
+  atari-short      Rainbow, Multi- and Hyper-Rainbow at 10 million frames in 10 Atari games
   seaquest-long    Rainbow, Multi- and Hyper-Rainbow at 100 million frames in Seaquest
   hazard-minatar   agents trained without hazard in MinAtar, to be evaluated under several priors
   heads-minatar    3 to 30 heads, three grids and two bounds on gamma in 2 MinAtar games
-  FILE.py          your own: a file that defines EXPERIMENT
+  FILE.py          your own experiment: a file that defines EXPERIMENT
 """
 OWN = "EXPERIMENT"
 
@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="train only runs of this agent or environment; may be repeated (default: all)",
     )
-    parser.add_argument("--seeds", type=running.whole, help="seeds of each run (default: the experiment's)")
-    parser.add_argument("--steps", type=running.whole, help="training steps of each seed (default: the experiment's)")
+    parser.add_argument("--seeds", type=running.whole, help="number of seeds of each run (default: set by EXPERIMENT)")
+    parser.add_argument("--steps", type=running.whole, help="training steps of each seed (default: set by EXPERIMENT)")
     parser.add_argument(
         "--checkpoint-minutes",
         type=float,
@@ -68,8 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="local",
         metavar="HOST:PORT",
-        help="train on the Ray cluster at this address; auto: the cluster that this machine belongs to; without an "
-        "address: a new cluster on this machine",
+        help="train on the Ray cluster at HOST:PORT; auto: on this machine's cluster; no value: on a new local cluster",
     )
     parser.add_argument("--gpu-share", type=float, metavar="S", help="on Ray: share of a GPU for each run (default: 1)")
     parser.add_argument("--cpus", type=running.whole, metavar="N", help="on Ray: CPU cores for each run (default: 1)")
@@ -112,7 +111,6 @@ def _experiment(name: str, seeds: int | None, steps: int | None) -> "Experiment"
 
 
 def _chosen(planned: "list[PlannedRun]", words: list[str]) -> "list[PlannedRun]":
-    """Returns the runs whose agent or environment is named; if both are named, those that match both."""
     from multihorizon.errors import one_of
 
     environments = {one.run.environment for one in planned}
@@ -139,7 +137,7 @@ def _go(options: argparse.Namespace, experiment: "Experiment", out: Path, chosen
         way = cluster(options.ray, options.device, options.gpu_share, options.cpus)
     left = [one for one in chosen if not one.finished]
     if not options.json:
-        show(f"{experiment.name} in {out}: {counted(len(chosen), 'run')}, {len(left)} left")
+        show(f"{experiment.name} in {out}: {counted(len(chosen), 'run')}, {len(left)} unfinished")
     folders = {one.run.folder for one in chosen}
     with board(chosen) as tell:
         done = api.sweep(
@@ -195,8 +193,8 @@ def _show_estimates(chosen: "list[PlannedRun]", as_json: bool) -> None:
     working = max((e.working_bytes for e in estimates), default=0)
     show(
         table(counted(len(chosen), "run"), columns, rows),
-        f"One after another on this machine's {device}: about {duration(whole)}, {_size(kept)} of weights, "
-        f"and up to {_size(working)} of checkpoints while a run trains. Times are scaled from measured rates.",
+        f"One after another, the runs take about {duration(whole)} on this machine's {device}. Times are scaled from "
+        f"measured rates. Weights need {_size(kept)}. While a run trains, its checkpoints need up to {_size(working)}.",
     )
 
 

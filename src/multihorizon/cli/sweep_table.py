@@ -1,4 +1,4 @@
-"""The progress of a sweep on stderr: a table of running and failed runs on a terminal, plain lines elsewhere."""
+"""Shows the progress of a sweep on stderr: a table on a terminal, lines of text elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,6 @@ MOST_ROWS = 20
 
 @contextmanager
 def board(planned: "Sequence[PlannedRun]") -> "Iterator[Callable[[PlannedRun, Status], None]]":
-    """Shows the status of every run as it changes."""
     from rich.live import Live
 
     from multihorizon.experiments.sweep import State

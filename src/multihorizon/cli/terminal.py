@@ -1,4 +1,4 @@
-"""Output: tables and colours on a terminal, plain text elsewhere, or JSON for programs."""
+"""Prints text, tables and JSON."""
 
 import json
 import signal
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 5.0
 BROKEN_PIPE = getattr(signal, "SIGPIPE", 13)
-WIDTH_ELSEWHERE = 10_000  # without a terminal, lines are not wrapped
+WIDTH_ELSEWHERE = 10_000  # outside a terminal, lines are not wrapped
 
 
 def plain(text: str, style: str = "") -> "Text":
-    """Returns text in which rich's markup is not interpreted and control characters are escaped."""
+    """Returns text without markup, in which control characters are escaped."""
     from rich.text import Text
 
     return Text(show_controls(text), style)
 
 
 def console(stderr: bool = False) -> "Console":
-    """Returns a console for stdout or stderr. It prints text as it is: markup and emoji codes are not interpreted."""
+    """Returns a console for stdout or stderr that does not interpret markup or emoji codes."""
     from rich.console import Console
 
     class Pipe(Console):
@@ -40,7 +40,6 @@ def console(stderr: bool = False) -> "Console":
 
 
 def show(*items: Any) -> None:
-    """Prints texts and tables."""
     out = console()
     if not out.is_terminal:
         out.width = WIDTH_ELSEWHERE
@@ -49,10 +48,10 @@ def show(*items: Any) -> None:
 
 
 def while_training(say: Callable[..., None]) -> Callable[..., None]:
-    """Wraps `say`, so that its output errors do not end training before the training state is saved.
+    """Wraps `say`, so that its output errors do not end training without a checkpoint.
 
-    If the reader of the output closes the pipe, as `head` does, training stops as after a signal. Other output errors,
-    such as a full disk, are ignored.
+    If the reader of the output closes the pipe, as `head` does, training stops as after a signal. Other errors, such as
+    a full disk, are ignored.
     """
 
     def said(*given: Any) -> None:
@@ -67,14 +66,13 @@ def while_training(say: Callable[..., None]) -> Callable[..., None]:
 
 
 def show_json(result: Any) -> None:
-    """Prints JSON without control characters, which a terminal could obey."""
+    """Prints JSON with escaped control characters."""
     print(escape_json(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "", look_at: int | None = None
 ) -> "Group":
-    """Returns a table with labels in the first column and numbers in the others; row `look_at` is highlighted."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -93,7 +91,7 @@ def counted(count: int, what: str) -> str:
 
 @contextmanager
 def working(message: str) -> Iterator[Callable[[str], None]]:
-    """Shows progress during long work: a spinner on a terminal, plain lines elsewhere. Writes to stderr.
+    """Shows progress on stderr: a spinner on a terminal, lines of text elsewhere.
 
     Yields:
         A function that shows a progress message.
@@ -102,7 +100,7 @@ def working(message: str) -> Iterator[Callable[[str], None]]:
     said = time.monotonic()
 
     def write(text: str) -> None:
-        with suppress(OSError):  # nobody reads stderr, or its disk is full
+        with suppress(OSError):  # stderr is a closed pipe or a full disk
             shown.print(plain(text), soft_wrap=True)
 
     def tell(how_far: str) -> None:
@@ -129,6 +127,5 @@ def duration(seconds: float) -> str:
 
 
 def note(message: str) -> None:
-    """Prints a note to stderr, if it can be written to."""
     with suppress(OSError):
         print(f"multihorizon: {show_controls(message)}", file=sys.stderr)

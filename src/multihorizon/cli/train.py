@@ -10,16 +10,16 @@ from multihorizon.errors import InputError
 
 SUMMARY = "trains an agent in an environment: multihorizon train multi-rainbow --env atari/Seaquest"
 DESCRIPTION = """\
-Trains in iterations: each is some steps of training, followed by evaluation with frozen weights. Several seeds train in
-parallel. The run's folder holds its complete configuration, a line of metrics for each iteration, TensorBoard events,
-weights, and checkpoints. You can stop a run at any time; `multihorizon resume` continues it.
+Trains in iterations. An iteration is a number of training steps, followed by an evaluation with frozen weights. Several
+seeds train in parallel. The run's folder holds its complete configuration, a line of metrics for each iteration,
+TensorBoard events, weights, and checkpoints. You can stop a run at any time; `multihorizon resume` continues it.
 """
 EPILOG = """\
 environments:
-  pathworld, foraging, shortcut       small worlds with exact solutions; they run on the device together with the agent
-  dilemma/NAME                        small worlds; NAME is temptation, chore or crossroads, where plans change,
-                                      or control, where they do not
-  minatar/GAME                        the games of MinAtar, which also run on the device
+  pathworld, foraging, shortcut       small worlds with exact solutions, which run on the device
+  dilemma/NAME                        small worlds, which run on the device. Naive and precommitted agents act
+                                      differently in temptation, chore and crossroads, but not in control.
+  minatar/GAME                        the games of MinAtar, which run on the device
   pathworld/hazard, foraging/hazard, shortcut/hazard
                                       train without hazard and evaluate under it
   atari/GAME                          the sixty games of the paper; multihorizon games lists them
@@ -40,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="training steps of each iteration (default for Atari: 250,000)",
     )
     evaluation = (
-        "evaluation steps of each iteration; episodes that began within them are finished; 0: no evaluation "
-        "(default for Atari: 125,000)"
+        "evaluation steps of each iteration; open episodes are then finished (default for Atari: 125,000; 0: none)"
     )
     parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help=evaluation)
     parser.add_argument(
@@ -49,26 +48,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=running.whole, default=0, help="first seed (default: 0)")
     parser.add_argument(
-        "--envs", type=running.whole, help="environments of each seed (default: 4; for Atari 80 with a GPU, 8 without)"
+        "--envs",
+        type=running.whole,
+        help="parallel environments of each seed (default: 4; Atari: 80 with a GPU, 8 without)",
     )
-    evaluation = "environments for evaluation (default: 10; for Atari 40 with a GPU)"
+    evaluation = "parallel environments in evaluation (default: 10; Atari with a GPU: 40)"
     parser.add_argument("--evaluation-envs", type=running.whole, metavar="N", help=evaluation)
     parser.add_argument(
         "--horizons",
         type=Path,
         metavar="FILE",
-        help="file discount.json, written by multihorizon discount --out (default: the agent's horizons)",
+        help="discount.json, as written by multihorizon discount --out (default: the agent's horizons)",
     )
     settings = (
         "setting of the agent, such as n_steps=5 or optimiser.learning_rate=1e-4; multihorizon agents --json lists them"
     )
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=settings)
-    between = "minimum minutes between two checkpoints (default: 10; 0: one after every iteration)"
+    between = "minimum minutes between two checkpoints (default: 10; 0: a checkpoint after every iteration)"
     parser.add_argument("--checkpoint-minutes", type=float, default=10.0, metavar="M", help=between)
     parser.add_argument(
         "--no-checkpoint-replay",
         action="store_true",
-        help="do not store the replay buffer, which saves disk space; resuming then refills it",
+        help="leave the replay buffer out of checkpoints; resume must then fill it again",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the run (default: runs/AGENT-ENV-SEED)")
     running.add_arguments(parser)
@@ -87,7 +88,7 @@ def run(options: argparse.Namespace) -> None:
     agent = preset(options.agent)
     if options.horizons:
         agent = agent.with_settings(horizons=horizons_from(options.horizons))
-    resolved = chosen.adapt(agent)  # first, so that NAME.PART=VALUE keeps the other parts of the environment's value
+    resolved = chosen.adapt(agent)  # before --set, which may change only a part of a setting
     for assignment in options.set:
         resolved = resolved.with_settings(**parsed(resolved, assignment))
     named_after = re.sub(r"[^\w.-]+", "-", f"{agent.name}-{chosen.name}-{options.seed}").lstrip(".")

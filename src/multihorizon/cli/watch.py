@@ -1,4 +1,4 @@
-"""multihorizon watch: writes a video of an episode, with the Q-values of every horizon."""
+"""multihorizon watch: writes a video of an episode."""
 
 import argparse
 from pathlib import Path
@@ -7,9 +7,9 @@ from multihorizon.cli import acting, running
 
 SUMMARY = "writes a video of an episode, with each horizon's Q over time: multihorizon watch RUN"
 DESCRIPTION = """\
-Plays an episode with the newest weights of a run, finished or not, or with a saved policy, and writes a video of it.
-The game is on the left; on the right are each horizon's Q-value of the action taken and their weighted sum. For agents
-with three or more horizons, a panel shows when the agent expects reward.
+Plays an episode with a saved policy, or with the newest weights of a run, and writes a video. The run may be
+unfinished. The game is on the left. On the right are each horizon's Q-value of the chosen action, and the weighted sum
+of these values. If the agent has three or more horizons, another panel shows when it expects reward.
 """
 
 
@@ -20,9 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     seed = "seed of the episode (default: 1,000,000)"
     parser.add_argument("--seed", type=running.whole, default=1_000_000, help=seed)
-    of_seed = "seed of the run to watch (default: its first)"
+    of_seed = "training seed of the agent to watch (default: the first seed of RUN)"
     parser.add_argument("--of-seed", type=running.whole, metavar="S", help=of_seed)
-    rate = "agent steps per second of video (default: the environment's)"
+    rate = "agent steps per second of video (default: depends on ENV)"
     parser.add_argument("--fps", type=running.whole, help=rate)
     acting.add_arguments(parser)
     running.add_arguments(parser, "print the file, its steps and the return as JSON")

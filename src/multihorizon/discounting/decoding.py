@@ -1,8 +1,8 @@
 """Estimates when an agent expects reward, from its Q-values for several horizons.
 
-Q_γ = Σ_t γ^t r(t) is a discrete Laplace transform of the expected rewards r(t). Its inverse is ill-posed: a few heads
-with errors determine r(t) only coarsely, and later rewards more coarsely than early ones. Rewards are therefore
-estimated by regularised least squares, in time bins that are wider further ahead. Each bin states its resolution.
+Q_γ = Σ_t γ^t r(t) is a discrete Laplace transform of the expected rewards r(t). Its inverse is ill-posed, so a few
+inexact Q-values determine r(t) only coarsely. Regularised least squares therefore estimates the reward in time bins,
+which become wider with time.
 """
 
 import math
@@ -20,26 +20,26 @@ from multihorizon.errors import InputError, at_least, numbers, positive, true_or
 
 MOST_BINS = 40
 PER_DECADE = 8  # bins for each factor of ten in time
-LONGEST = 3.0  # default length of a timeline, in effective horizons
+LONGEST = 3.0  # default length of a timeline, relative to the longest effective horizon
 FURTHEST = 1_000_000  # largest number of steps in a timeline
-CENTRAL = (0.1, 0.9)  # quantiles of a squared averaging kernel (see `_central_times`) that bound the resolution
-NEGATIVE = 0.05  # by default rewards may be negative if a Q-value lies below minus this share of the row's largest |Q|
-UNSEEN = 1e-20  # share of the largest squared response; bins that respond less are not resolved
+CENTRAL = (0.1, 0.9)  # quantiles that bound the resolution of a bin
+NEGATIVE = 0.05  # by default, a Q-value below -NEGATIVE · max |Q| allows negative rewards
+UNSEEN = 1e-20  # bin i is not resolved if Σ_j K[i, j]² is below this share of the largest (see `RewardTimeline`)
 
 
 @dataclass(frozen=True, eq=False)
 class RewardTimeline:
-    """Expected rewards over future time. The times of a bin are `starts` ≤ t < `ends`; t = 0 is the present step.
+    """Expected rewards over future time, in bins with the times `starts` ≤ t < `ends`. The present step is t = 0.
 
     Attributes:
         starts: The first step of each bin [bins].
         ends: The step after the last step of each bin [bins].
         rewards: The expected reward in each bin, summed over its steps [*B bins].
-        earliest: The first time of each bin's resolution [bins]. The resolution is the range of times to which the
-            bin's estimate mostly responds. Take the squared responses of the estimate to a unit reward in each bin:
-            the range contains the central 80% of their sum.
+        earliest: The first time of each bin's resolution [bins]. The resolution is the range of times on which the
+            estimate of the bin mostly depends. If a unit reward in bin j changes the estimate of bin i by K[i, j], the
+            range of bin i contains the central 80% of Σ_j K[i, j]².
         latest: The last time of each bin's resolution [bins].
-        max_errors: The largest difference between the given Q-values and those of the timeline [*B].
+        max_errors: The largest difference between the given Q-values and the Q-values of the timeline [*B].
     """
 
     starts: Int[np.ndarray, " bins"]
@@ -81,27 +81,24 @@ def decode_rewards(
 ) -> RewardTimeline:
     """Estimates the expected rewards over future time from the Q-values of several horizons.
 
-    The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin. Suppose
-    that the Q-values are exact, that the true rewards are constant within each bin and add up to rᵢ in bin i, and that
-    x is allowed to be negative (see `signed`) if some rᵢ is negative. Then ‖A x - Q‖ ≤ noise · ‖r‖.
+    The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin.
 
-    All heads must value the same policy, as those of an agent with `Bootstrap.ACTING` do. With the paper's
-    `Bootstrap.OWN`, each head values its own best policy, and the timeline mixes them.
+    All heads must value the same policy, which `Bootstrap.ACTING` ensures. With the paper's `Bootstrap.OWN`, each head
+    values its own best policy, and the timeline mixes these policies.
 
     Args:
-        q_values: Each head's value of one action [*B H].
-        gammas: The discount factors of the heads [H], three or more different ones.
-        t_max: The last step of the timeline; by default three times the longest effective horizon 1 / (1 - γ).
+        q_values: The value of one action for each head [*B H].
+        gammas: The discount factors of the heads [H]. At least three of them must differ.
+        t_max: The last step of the timeline. The default is three times the longest effective horizon 1 / (1 - γ).
         noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
-        signed: Whether rewards may be negative. By default each row of Q-values decides for itself: its rewards may be
-            negative if one of its Q-values is below -0.05 times its largest |Q|, because rewards of at least 0 cannot
-            produce such a value. With False, such Q-values give rewards near 0 and large `max_errors`.
+        signed: Whether rewards may be negative. By default, the rewards of a row may be negative if the row has a
+            Q-value below -0.05 · max |Q|. With False, negative Q-values give rewards near 0 and large `max_errors`.
 
     Returns:
-        Rewards in bins of time and their resolution. There are about eight bins per decade, and at most 40.
+        The reward and the resolution of each time bin. There are about eight bins per decade, and at most 40.
 
     Raises:
-        InputError: The shapes do not match, a value is not finite, or there are fewer than three different γ's.
+        InputError: If the shapes do not match, a value is not finite, or fewer than three discount factors differ.
     """
     factors = discount_factors(gammas)
     values = numbers("q_values", q_values)
@@ -123,7 +120,7 @@ def decode_rewards(
     flat = values.reshape(-1, len(factors))
     padding = np.zeros(len(starts))
     rewards = np.empty((len(flat), len(starts)))
-    for i, row in enumerate(flat):  # each row alone, so that the others do not change its rewards
+    for i, row in enumerate(flat):  # rows are independent
         may_be_negative = bool(row.min() < -NEGATIVE * np.abs(row).max()) if signed is None else signed
         rewards[i] = inverse @ row if may_be_negative else nnls(regularised, np.append(row, padding))[0]
     earliest, latest = _central_times(inverse @ terms, starts, ends)
@@ -139,24 +136,22 @@ def longest_time(gammas: Float[np.ndarray, " H"]) -> int:
 
 
 def bin_edges(t_max: int) -> Int[np.ndarray, " edges"]:
-    """Returns the edges of bins that cover 0..t_max. They are whole numbers, so that no bin is shorter than a step."""
+    """Returns the edges of time bins that cover the steps 0..t_max."""
     count = min(MOST_BINS, math.ceil(PER_DECADE * math.log10(t_max + 1)) + 1)
     spaced = np.geomspace(1, t_max + 1, count)
     return np.unique(np.concatenate([[0], np.round(spaced).astype(int)]))
 
 
 def _binned(values: Float[np.ndarray, " steps"], starts: Int[np.ndarray, " bins"]) -> Float[np.ndarray, " bins"]:
-    """Returns the mean over each bin's steps."""
     return np.add.reduceat(values, starts) / np.diff(np.append(starts, len(values)))
 
 
 def _central_times(
     kernels: Float[np.ndarray, "bins bins"], starts: Int[np.ndarray, " bins"], ends: Int[np.ndarray, " bins"]
 ) -> tuple[Float[np.ndarray, " bins"], Float[np.ndarray, " bins"]]:
-    """Returns the times between which the central 80% of each squared averaging kernel lies.
+    """Returns the first and the last time of each bin's resolution, given K (see `RewardTimeline`).
 
-    Row i of `kernels`, the averaging kernel of bin i, holds the response of its estimate to a unit reward in each bin.
-    If an estimate responds to no reward, its range covers all times.
+    If no reward changes the estimate of a bin, its resolution covers all times.
     """
     shares = np.cumsum(kernels**2, axis=1)
     totals = shares[:, -1]

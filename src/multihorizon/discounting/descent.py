@@ -1,10 +1,8 @@
-"""Improves the discount factors for one or several discounts, which share the factors but have their own weights.
+"""Improves the discount factors that one or several discounts share. Each discount has its own weights.
 
-The largest error over all discounts is a function of the rates λᵢ alone, since the best weights follow from them by a
-linear program. Near a set of rates the residuals are almost linear in small changes of ln λ and of the weights, so
-another linear program finds the best change within a trust region. Only a few steps t matter: those where an error
-peaks. Both programs start with these steps, and add steps at which the error of their solution turns out to be too
-large.
+Given the rates λᵢ = -ln γᵢ, a linear program finds the best weights. The residuals are almost linear in small changes
+of ln λ and of the weights, so a second linear program finds the best change within a trust region. Both programs start
+with the steps t at which an error peaks. They then add the steps at which their solution has too large an error.
 """
 
 from typing import NamedTuple
@@ -16,23 +14,23 @@ from scipy.optimize import linprog
 
 from multihorizon.discounting.fitting import MOST_RATE
 
-SEARCH_GAIN = 1e-3  # relative; a descent ends after several smaller improvements
-MOST_SMALL_GAINS = 3
-FIRST_RADIUS, LARGEST_RADIUS, SMALLEST_RADIUS = 0.3, 2.0, 1e-9  # of the trust region, in ln λ and in weights
-CONVERGED = 1e-7  # relative; a smaller predicted improvement ends the descent
-MOST_CUTS = 8  # rounds in which steps are added to one program
-CUT_GAP = 0.01  # relative; a solution may exceed the error that its program predicts by this much
-STEPS_KEPT = 20  # per discount and direction, on average; with more, steps that do not bind are dropped
+SEARCH_GAIN = 1e-3  # an improvement below this share of the error is small
+MOST_SMALL_GAINS = 3  # a descent ends after this number of small improvements in a row
+FIRST_RADIUS, LARGEST_RADIUS, SMALLEST_RADIUS = 0.3, 2.0, 1e-9  # radii in ln λ and in weights
+CONVERGED = 1e-7  # a descent ends if the predicted improvement is below this share of the error
+MOST_CUTS = 8  # largest number of rounds that add steps to a linear program
+CUT_GAP = 0.01  # relative tolerance between the actual and the predicted error of a solution
+STEPS_KEPT = 20  # with more steps per discount and direction, steps whose dual value is 0 are dropped
 
 
 class Heads(NamedTuple):
-    """Sums Σ wᵢ e^{-λᵢ t}: one set of rates, and weights for each of D discounts."""
+    """The rates λᵢ of the sums Σ wᵢ e^{-λᵢ t}, and the weights wᵢ for each of D discounts."""
 
     log_rates: Float[np.ndarray, " H"]
     weights: Float[np.ndarray, "D H"]
 
     def gammas(self, cap: float) -> Float[np.ndarray, " H"]:
-        """Returns the discount factors; those that cannot be told from 0 are 0."""
+        """Returns the discount factors. Values below 1e-15 become 0."""
         found = np.minimum(np.exp(-np.exp(self.log_rates)), cap)
         return np.where(found < 1e-15, 0.0, found)
 
@@ -44,10 +42,10 @@ class Heads(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Discounts at some times, the bounds on ln λ, and what counts as error.
+    """Discounts at some times, the bounds on ln λ, and the definition of the error.
 
-    The error of a discount d is the larger of |missed| - floors[d] and steepness · (|missed| - top), where |missed| is
-    its largest absolute residual. `floors` are the unavoidable errors of each discount, and `top` is the largest floor.
+    Let m be the largest absolute residual of discount d. The error of d is the larger of m - floors[d] and
+    steepness · (m - top). `floors` are errors that no number of heads can remove, and `top` is the largest floor.
     """
 
     t: Float[np.ndarray, " T"]
@@ -59,7 +57,6 @@ class Problem(NamedTuple):
     steepness: float
 
     def error(self, heads: Heads) -> float:
-        """Returns the largest error over all discounts."""
         return float(self.errors(heads.missed(self.t, self.target)).max())
 
     def errors(self, missed: Float[np.ndarray, "D T"]) -> Float[np.ndarray, " D"]:
@@ -67,14 +64,14 @@ class Problem(NamedTuple):
         return np.maximum(largest - self.floors, self.steepness * (largest - self.top))
 
     def allowed(self, error: float) -> Float[np.ndarray, " D"]:
-        """Returns the |missed| of each discount at which its error is `error`."""
+        """Converts an error to the largest absolute residual of each discount."""
         return np.minimum(self.floors + error, self.top + error / self.steepness)
 
 
 class Descent(NamedTuple):
     """The heads at the end of a descent, their error, and the dual solution y of the last linear program.
 
-    Giving discount d a new term w e^{-λt} of small weight w reduces the error by about w Σ_t y[d, t] e^{-λt}.
+    A new head with rate λ and a small weight w for discount d reduces the error by about w Σ_t y[d, t] e^{-λt}.
     """
 
     heads: Heads
@@ -89,31 +86,23 @@ def problem_at(
     floors: Float[np.ndarray, " D"],
     steepness: float,
 ) -> Problem:
-    """Returns the problem at the chosen steps, given the discounts at every step and the largest γ."""
+    """Returns the problem at the chosen steps of the discounts, with γ ≤ `cap`."""
     low = min(np.log(-np.log(cap)), np.log(MOST_RATE) - 1e-3)
     times, target = chosen.astype(float), wanted[:, chosen]
     return Problem(times, target, float(low), float(np.log(MOST_RATE)), floors, float(floors.max()), steepness)
 
 
 def weighted(problem: Problem, log_rates: Float[np.ndarray, " H"]) -> Heads:
-    """Returns heads at these rates with the best weights for each discount."""
+    """Returns heads with these rates and the best weights for each discount."""
     heads = Heads(log_rates, np.zeros((len(problem.target), len(log_rates))))
     none = np.zeros(problem.target.shape, bool)
-    for _ in range(2):  # the second solution is more precise: it is in units of the error that the first one leaves
+    for _ in range(2):  # the second pass is more precise, because it is scaled by the remaining error
         heads = _reweighted(problem, heads, np.ones(len(problem.target), bool), _Rows(none, none))
     return heads
 
 
 def descend(problem: Problem, heads: Heads, steps: int, gain: float = SEARCH_GAIN, goal: float = 0.0) -> Descent:
-    """Reduces the largest error over all discounts by sequential linear programming.
-
-    Args:
-        problem: The discounts and the bounds.
-        heads: The start.
-        steps: The largest number of iterations. Each solves several linear programs.
-        gain: A relative improvement below this counts as small. Several small improvements in a row end the descent.
-        goal: The error at which the descent ends.
-    """
+    """Reduces the largest error over all discounts to at most `goal` by sequential linear programming."""
     radius, small = FIRST_RADIUS, 0
     missed = heads.missed(problem.t, problem.target)
     errors = problem.errors(missed)
@@ -125,7 +114,7 @@ def descend(problem: Problem, heads: Heads, steps: int, gain: float = SEARCH_GAI
             break
         rows = rows.joined(_extremes(missed))
         found, rows = _best_change(problem, heads, missed, errors, rows, radius)
-        if found is None:  # the solver gave up; try a smaller change
+        if found is None:  # the solver failed; try a smaller trust region
             radius /= 2.5
             if radius < SMALLEST_RADIUS:
                 break
@@ -136,13 +125,13 @@ def descend(problem: Problem, heads: Heads, steps: int, gain: float = SEARCH_GAI
             np.clip(heads.log_rates + found.log_rates, problem.low, problem.high),
             np.maximum(heads.weights + found.weights, 0),
         )
-        # Discounts whose errors are well below the largest may keep weights that are not the best.
+        # Only discounts with large errors need the best weights.
         is_large = ~(problem.errors(candidate.missed(problem.t, problem.target)) < 0.8 * error)
         candidate = _reweighted(problem, candidate, is_large, rows)
         left = candidate.missed(problem.t, problem.target)
         new_errors = problem.errors(left)
         new_error = float(new_errors.max())
-        share = (error - new_error) / max(error - found.error, 1e-300)  # achieved share of the predicted gain
+        share = (error - new_error) / max(error - found.error, 1e-300)
         if new_error < error:
             small = small + 1 if new_error > error * (1 - gain) else 0
             heads, missed, errors = candidate, left, new_errors
@@ -153,7 +142,7 @@ def descend(problem: Problem, heads: Heads, steps: int, gain: float = SEARCH_GAI
 
 
 class _Rows(NamedTuple):
-    """The steps of each discount at which a linear program bounds the residual from above and from below."""
+    """The steps at which a linear program bounds the residual of each discount from above and from below."""
 
     above: Bool[np.ndarray, "D T"]
     below: Bool[np.ndarray, "D T"]
@@ -168,7 +157,7 @@ class _Rows(NamedTuple):
 
 
 def _extremes(missed: Float[np.ndarray, "D T"]) -> _Rows:
-    """Returns where the residuals have positive maxima and negative minima, and the first and last step."""
+    """Returns the steps of positive maxima and negative minima of the residuals, and the first and last step."""
 
     def peaks(values: Float[np.ndarray, "D T"]) -> Bool[np.ndarray, "D T"]:
         padded = np.pad(values, ((0, 0), (1, 1)), constant_values=-np.inf)
@@ -194,9 +183,9 @@ def _best_change(
     rows: _Rows,
     radius: float,
 ) -> tuple[_Change | None, _Rows]:
-    """Solves the linear program, and adds steps at which the solution's error is too large, until there are none."""
+    """Solves the linear program repeatedly, adding steps at which the error of the solution is too large."""
     error = errors.max()
-    large = errors > 0.5 * error  # the others cannot become the largest by a small change
+    large = errors > 0.5 * error  # smaller errors cannot become the largest in one iteration
     terms = heads.terms(problem.t)
     slopes = -np.multiply.outer(problem.t, np.exp(heads.log_rates)) * terms  # ∂e^{-λt} / ∂ln λ
     found = None
@@ -225,10 +214,10 @@ def _solved(
     error: float,
     radius: float,
 ) -> _Change | None:
-    """Minimises the largest linearised error at the given rows; None if the solver gives up.
+    """Minimises the largest linearised error at the given rows. Returns None if the solver fails.
 
-    The variables are the changes of the weights of the discounts that have rows, those of ln λ, and the error.
-    Residuals are in units of the largest residual, and weights in units of its square root, as in `fitting`.
+    The variables are the changes of the weights, the changes of ln λ, and the error. Residuals are divided by the
+    largest residual r, and weights by √r.
     """
     terms, slopes = model
     discounts = np.flatnonzero(rows.above.any(axis=1) | rows.below.any(axis=1))
@@ -244,9 +233,8 @@ def _solved(
         block[np.arange(len(d))[:, None], place[d][:, None] * count + np.arange(count)] = -sign * terms[t] * unit
         block[:, size:-1] = -sign * slopes[t] * heads.weights[d]
         block[:, -1] = -scale
-        # `Problem.allowed` is the smaller of two bounds, floor + error and top + error / steepness. Rows for the second
-        # bound are needed only where it is the smaller one at the present error. Elsewhere it stays the larger one as
-        # the error falls.
+        # `Problem.allowed` is the smaller of floor + error and top + error / steepness. As the error falls, the first
+        # bound falls faster. The second bound therefore needs a row only if it is the smaller one now.
         is_steep = problem.top + error / problem.steepness < problem.floors[d] + error
         steep = block[is_steep]
         steep[:, -1] /= problem.steepness
@@ -276,7 +264,6 @@ def _solved(
 
 
 def _reweighted(problem: Problem, heads: Heads, chosen: Bool[np.ndarray, " D"], rows: _Rows) -> Heads:
-    """Finds the best weights of the chosen discounts, given the rates."""
     terms = heads.terms(problem.t)
     missed = heads.missed(problem.t, problem.target)
     errors = np.abs(missed).max(axis=1)
@@ -311,11 +298,7 @@ def _best_weights(
     errors: Float[np.ndarray, " D"],
     rows: _Rows,
 ) -> tuple[Float[np.ndarray, "D H"], Float[np.ndarray, " D"]] | None:
-    """Solves one linear program with a block for each discount; each block has units of its own.
-
-    Returns:
-        The weights and their errors.
-    """
+    """Returns the best weights and their errors, from one linear program with a block for each discount."""
     discounts, count = weights.shape
     units = np.sqrt(errors)
     (d_above, t_above), (d_below, t_below) = np.nonzero(rows.above), np.nonzero(rows.below)

@@ -1,4 +1,4 @@
-"""Designs discount factors for a family of discounts, so that an agent that is trained once can act by any of them."""
+"""Chooses discount factors for a family of discounts, so that one trained agent can act by each of the discounts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from multihorizon.discounting.search import NO_WEIGHT, fill_gaps, search, settle
 from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, inside, is_number, shown_gamma
 
-PER_DECADE = 3  # at least this many discounts per decade represent a range of k in the search
-CHECKED = 6  # to compute errors, the interval between neighbouring k of the search is divided into this many parts
+PER_DECADE = 3  # smallest number of values of k per decade in the search
+CHECKED = 6  # errors are computed at about six times as many values of k as the search uses
 Source = Discount | Prior | Callable[[float], float]
 
 
@@ -28,10 +28,10 @@ class Design:
 
     Attributes:
         gammas: The discount factors, increasing [H].
-        fits: For each discount of the family, the best weights and their largest error. For a range of k, the
-            discounts are those that the search used.
+        fits: The best weights and their largest error, for each discount that the search used.
         gamma_max: The upper bound on γ.
-        between: For a range of k, the same for discounts between those of `fits`.
+        between: The best weights and their largest error, for further discounts in a range of k. Empty for a list of
+            discounts.
     """
 
     gammas: Float[np.ndarray, " H"]
@@ -41,7 +41,7 @@ class Design:
 
     @property
     def horizons(self) -> Horizons:
-        """The discount factors with the weights of the discount in the middle of the family, to train with."""
+        """Horizons to train with: the discount factors, with the weights for the middle discount of `fits`."""
         return self.fits[len(self.fits) // 2].horizons
 
     @property
@@ -53,8 +53,8 @@ class Design:
     def max_error(self) -> float:
         """The largest error over all discounts and steps, as a share of d(0).
 
-        For a range of k, errors are computed at 18 or more values of k per decade. At values of k between these, the
-        error exceeds `max_error` by at most about 1% of `max_error`.
+        For a range of k, errors are computed at 18 or more values of k per decade. The error at another k in the range
+        exceeds `max_error` by at most about 1%.
         """
         return _share(self.worst)
 
@@ -70,21 +70,21 @@ class Design:
 
     @cached_property
     def least_error(self) -> float:
-        """The smallest `max_error` that any number of heads with γ ≤ gamma_max and weights of at least 0 can reach."""
+        """The smallest `max_error` of any number of heads with γ ≤ gamma_max and weights of at least 0."""
         values = [sampled(fit.target, self._t_max) for fit in self.fits]
         return max(least_error(one / one[0], self.gamma_max) for one in values)
 
     def _variant(self, heads: int, cap: float) -> float:
         family, between = ([fit.target for fit in fits] for fits in (self.fits, self.between))
         found = _designed(family, between, heads, cap, self._t_max).max_error
-        return min(found, self.max_error)  # the variant may also use this design's discount factors
+        return min(found, self.max_error)  # the variant also allows this design's discount factors
 
     @property
     def _t_max(self) -> int:
         return self.fits[0].t_max
 
     def report(self) -> str:
-        """Returns the design, its errors, and what one more head or a larger cap would achieve, in a few lines."""
+        """Returns a short text: the design, its errors, and the errors with one more head or a larger γ."""
         heads = len(self.gammas)
         rows = [f"  {fit.target}: {fit.max_error:.3g} at t = {fit.max_error_at}" for fit in self.fits]
         gammas = ", ".join(f"{gamma:.6g}" for gamma in self.gammas)
@@ -108,25 +108,22 @@ def design_horizons(
     gamma_max: float = 0.99,
     t_max: int = 1000,
 ) -> Design:
-    """Finds the discount factors that minimise the largest error over a whole family of discounts.
+    """Finds the discount factors that minimise the largest error over a family of discounts.
 
-    An agent that is trained with these horizons can act by each of the discounts, and by those between them, after
-    `reweight`. With γ ≤ gamma_max, some discounts have an error that no number of heads can remove. The search ignores
-    this part of the error: a discount that is hard to express hardly worsens the fit of the others. The search
-    improves all heads together by sequential linear programming, from several starts.
+    An agent that is trained with these horizons can act by each discount of the family after `reweight`. Because γ is
+    bounded, some discounts have an error that no number of heads can remove. The search ignores this unavoidable error,
+    so one difficult discount hardly worsens the fit of the others.
 
     Args:
-        discounts: The family: two or more discounts, priors or functions of t; or two numbers, the smallest and the
-            largest k of hyperbolic discounts 1 / (1 + kt). The family then has both, and enough others between them
-            that successive k are at most a third of a decade apart. The largest error of the result covers the whole
-            range: it is also computed for k between these.
+        discounts: Two or more discounts, priors or functions of t. Or two numbers: the smallest and the largest k of a
+            range of hyperbolic discounts 1 / (1 + kt). Within a range, the search uses values of k that are at most a
+            third of a decade apart, and `max_error` covers the whole range.
         heads: The number of discount factors.
         gamma_max: The upper bound on γ, in (0, 1).
-        t_max: The last step over which the error is measured, at least 1. Give the length of an episode.
+        t_max: The last step at which the error is measured, at least 1. Use the length of an episode.
 
     Returns:
-        The discount factors, the weights and errors for each discount, and what one more head or a larger bound
-        would achieve.
+        The discount factors, and the weights and the error for each discount.
 
     Raises:
         InputError: If a discount rises or is not positive at 0, or an argument lies outside its range.
@@ -140,7 +137,6 @@ def design_horizons(
 def _family(
     discounts: Sequence[Source] | tuple[float, float] | np.ndarray,
 ) -> tuple[list[Discount], list[Discount]]:
-    """Returns the discounts to search with, and those between them for which the errors are computed as well."""
     given = list(discounts) if isinstance(discounts, Sequence | np.ndarray) else []
     if len(given) == 2 and all(is_number(k) for k in given):
         low, high = (float(k) for k in given)

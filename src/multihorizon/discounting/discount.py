@@ -1,6 +1,6 @@
 """Discount functions d(t): the present value of a reward of 1 that comes after t steps.
 
-Every discount here is the survival s(t) of a hazard prior, except `deadline` and those made by `from_function`.
+Every discount here is the survival s(t) of a hazard prior, except `deadline` and `from_function`.
 """
 
 import math
@@ -37,9 +37,9 @@ class Discount:
     Attributes:
         label: A short name, such as "hyperbolic(k=0.01)".
         function: Computes d for an array of times.
-        prior: The hazard prior that has d as its survival, or None.
-        slowest_gamma: The γ of an exponential bound on d: |d(t)| ≤ bound · slowest_gamma^t.
-        bound: The factor of that bound.
+        prior: The hazard prior whose survival is d, or None.
+        slowest_gamma: The base of an exponential bound: |d(t)| ≤ bound · slowest_gamma^t.
+        bound: The factor of this exponential bound.
     """
 
     label: str
@@ -49,21 +49,11 @@ class Discount:
     bound: float = 1.0
 
     def __call__(self, t: ArrayLike) -> Values:
-        """Returns d(t).
-
-        Args:
-            t: A time or an array of times in steps, finite and at least 0.
-
-        Returns:
-            A scalar for a scalar, an array of the same shape for an array.
-
-        Raises:
-            InputError: If a time is negative or not finite.
-        """
+        """Returns d(t) for a time or an array of times t in steps, finite and at least 0."""
         return self.function(times(t))
 
     def log(self, t: ArrayLike) -> Values:
-        """Returns ln d(t). It stays finite where d(t) underflows, if the discount has a prior.
+        """Returns ln d(t). If the discount has a prior, ln d(t) is finite even where d(t) underflows.
 
         Args:
             t: A time or an array of times in steps, finite and at least 0.
@@ -78,7 +68,7 @@ class Discount:
 
 
 def from_prior(prior: Prior, label: str | None = None) -> Discount:
-    """Returns the discount that a hazard prior implies, its survival: d(t) = s(t) (equations 2 and 6).
+    """Returns the discount that a hazard prior implies: its survival s(t) (equations 2 and 6).
 
     Args:
         prior: The belief about the hazard per step.
@@ -99,8 +89,8 @@ def from_function(function: Callable[[float], float], label: str | None = None) 
         label: The name of the discount. By default it is the function's name.
 
     Raises:
-        InputError: If `function` is not callable, d(0) is not a number, or d(0) is not positive and finite; also when
-            the discount is evaluated at a time where it is negative or exceeds d(0).
+        InputError: If `function` is not callable, or d(0) is not a positive, finite number. The returned discount
+            raises this error at times t where d(t) is negative or exceeds d(0).
     """
     as_function("function", function, "one time")
     _check_label(label)
@@ -143,9 +133,6 @@ def exponential(gamma: float) -> Discount:
 
     Args:
         gamma: The discount factor, in [0, 1].
-
-    Raises:
-        InputError: If gamma lies outside [0, 1].
     """
     gamma = between("gamma", gamma, 0, 1)
     return from_prior(Dirac(-math.log(gamma) if gamma > 0 else math.inf), f"exponential(γ={shown_gamma(gamma)})")
@@ -156,9 +143,6 @@ def hyperbolic(k: float) -> Discount:
 
     Args:
         k: How fast the discount falls, positive. d(t) is one half at t = 1/k.
-
-    Raises:
-        InputError: If k is not a positive number.
     """
     return from_prior(Exponential(k), f"hyperbolic(k={k:g})")
 
@@ -169,9 +153,6 @@ def generalised_hyperbolic(k: float, a: float) -> Discount:
     Args:
         k: The scale of the prior, positive.
         a: The shape of the prior, positive. With a = 1 the discount is hyperbolic.
-
-    Raises:
-        InputError: If k or a is not a positive number.
     """
     return from_prior(Gamma(k, a), f"generalised hyperbolic(k={k:g}, a={a:g})")
 
@@ -181,11 +162,11 @@ def rachlin(k: float, s: float) -> Discount:
 
     Args:
         k: How fast the discount falls, positive.
-        s: The sensitivity to delay, in [0.01, 0.99], or 1, which gives the hyperbolic discount.
+        s: The sensitivity to delay, in [0.01, 0.99] or exactly 1. With s = 1 the discount is hyperbolic.
 
     Raises:
-        InputError: If k is not a positive number or s lies outside its range. With s > 1 the discount is not a mixture
-            of exponentials and has no prior.
+        InputError: If k or s lies outside its range. With s > 1 the discount is not a mixture of exponentials and has
+            no prior.
     """
     s = _sensitivity(s, "1 / (1 + k * t**s)")
     prior = Exponential(k) if s == 1 else MittagLeffler(k, s)
@@ -193,15 +174,16 @@ def rachlin(k: float, s: float) -> Discount:
 
 
 def ebert_prelec(k: float, s: float) -> Discount:
-    """Returns the discount e^{-(kt)^s} of Ebert and Prelec, a Weibull survival, which a stable prior implies.
+    """Returns Ebert and Prelec's discount e^{-(kt)^s}, which a stable prior implies.
 
     Args:
         k: How fast the discount falls, positive.
-        s: The sensitivity to time, in [0.01, 0.99], or 1, which gives the exponential discount with γ = e^{-k}.
+        s: The sensitivity to time, in [0.01, 0.99] or exactly 1. With s = 1 the discount is exponential, with
+            γ = e^{-k}.
 
     Raises:
-        InputError: If k is not a positive number or s lies outside its range. With s > 1 the discount is not a mixture
-            of exponentials and has no prior.
+        InputError: If k or s lies outside its range. With s > 1 the discount is not a mixture of exponentials and has
+            no prior.
     """
     s = _sensitivity(s, "math.exp(-((k * t) ** s))")
     prior = Dirac(positive("k", k)) if s == 1 else Stable(k, s)
@@ -211,8 +193,8 @@ def ebert_prelec(k: float, s: float) -> Discount:
 def _sensitivity(s: float, formula: str) -> float:
     if between("s", s, 0, math.inf) > 1:
         raise InputError(
-            f"s must be at most 1, got {shown(s)}: above 1 the discount is not a mixture of exponentials and has no "
-            f"prior; use minimax_grid(discount.from_function(lambda t: {formula}), heads), and check its error"
+            f"s must be at most 1, got {shown(s)}: with s > 1 the discount is not a mixture of exponentials; use "
+            f"minimax_grid(discount.from_function(lambda t: {formula}), heads), and check the error of the grid"
         )
     if s != 1 and not LEAST_S <= s <= MOST_S:
         raise InputError(f"s must lie in [{LEAST_S}, {MOST_S}] or be 1, got {shown(s)}")
@@ -220,19 +202,15 @@ def _sensitivity(s: float, formula: str) -> float:
 
 
 def deadline(last: float) -> Discount:
-    """Returns the discount that is 1 until the time `last` and 0 after it: rewards after the deadline do not count.
+    """Returns the discount that is 1 up to the time `last` and 0 after it.
 
-    It is not a mixture of exponentials and has no prior.
+    This discount is not a mixture of exponentials and has no prior.
 
     Args:
-        last: The last time that counts, in steps, at least 0.
-
-    Raises:
-        InputError: If `last` is negative or not finite.
+        last: The last time at which rewards count, in steps, at least 0.
     """
     last = between("last", last, 0, LATEST)
-    # e^{1 - t / (last + 1)} is at least 1 until `last`, so it bounds d. In tasks without an end, the exact solver needs
-    # an exponential bound on a discount without a prior.
+    # d(t) ≤ e^{1 - t / (last + 1)}. In tasks without an end, the exact solver needs such an exponential bound.
     return Discount(
         f"deadline({last:g})", lambda t: np.where(t <= last, 1.0, 0.0)[()], None, math.exp(-1 / (last + 1)), math.e
     )
@@ -246,9 +224,6 @@ def quasi_hyperbolic(beta: float, delta: float) -> Discount:
     Args:
         beta: The factor on every reward that is not immediate, in (0, 1].
         delta: The discount factor per step, in (0, 1).
-
-    Raises:
-        InputError: If beta or delta lies outside its range.
     """
     if between("beta", beta, 0, 1) == 0:
         raise InputError("beta must lie in (0, 1], got 0")
@@ -262,9 +237,6 @@ def uniform(k: float) -> Discount:
 
     Args:
         k: The largest hazard per step, positive.
-
-    Raises:
-        InputError: If k is not a positive number.
     """
     return from_prior(Uniform(positive("k", k)), f"uniform prior(k={k:g})")
 

@@ -1,10 +1,9 @@
 """Finds the best weights for given discount factors, and the smallest error that any discount factors can reach.
 
-A linear program finds the weights that minimise the largest error. The columns γ^t of many heads are nearly equal, and
-solvers then fail or lose precision. The program here therefore holds only a few columns at a time. `minimax_weights`
-solves it and adds the columns that would reduce the error, according to the dual solution. It then solves the program
-again, with residuals in units of the remaining error. The same dual solution gives a lower bound on the error of any
-number of heads.
+A linear program finds the weights that minimise the largest error. With many heads, the columns γ^t are nearly equal,
+and solvers fail or lose precision. `minimax_weights` therefore starts with a few columns, and adds the columns that
+reduce the error according to the dual solution. It also rescales the residuals by the remaining error. The dual
+solution gives a lower bound on the error of any number of heads.
 """
 
 import math
@@ -18,20 +17,20 @@ from scipy.optimize import linprog
 from multihorizon.errors import InputError
 
 MOST_SIGNED = 10.0  # largest Σ|wᵢ|, in units of d(0), if weights may be negative
-MOST_RATE = 40.0  # at t ≥ 1, e^{-40 t} is below the rounding error of d(0) = 1
-ALL_STEPS = 400  # up to this many, the linear program has a row for every step
+MOST_RATE = 40.0  # largest rate λ; e^{-40} is below the rounding error of 1
+ALL_STEPS = 400  # up to this number of steps, the linear program uses every step
 FITTED_TIMES = 250
-MOST_ADDED = 20  # steps that are added at once
-JUMP = 1e-4  # relative to d(0); a smaller second difference of a discount is not a jump
+MOST_ADDED = 20  # largest number of steps that are added at once
+JUMP = 1e-4  # a discount jumps where its second difference, relative to d(0), exceeds this
 FIRST_COLUMNS, MOST_COLUMNS, ADDED_COLUMNS = 8, 20, 4
 MOST_ROUNDS = 100
-SMALLEST_GAIN = 1e-4  # relative; a smaller improvement of the error does not count
-NEGLIGIBLE = 1e-9  # relative to d(0)
-HEAVY = 100.0  # weight, relative to the others, of a row that must nearly hold
-RIDGE = 1e-6  # changes the root mean square of the error by at most RIDGE · MOST_SIGNED
-SAME = 1e-12  # relative; a smaller improvement of a sum of squares is rounding
-BLOCK = 4096  # steps that are factorised at once
-CANDIDATES, BOUNDED = 300, 4000  # how many γ's stand in for all γ ≤ cap: first in the fit, then in the bound
+SMALLEST_GAIN = 1e-4  # smaller relative improvements of the error do not count
+NEGLIGIBLE = 1e-9  # smaller errors, relative to d(0), count as 0
+HEAVY = 100.0  # relative weight of the row that enforces Σ|w| = most
+RIDGE = 1e-6  # ridge penalty for nearly equal columns; changes the root mean squared error by at most 1e-5
+SAME = 1e-12  # smaller relative improvements of a sum of squares are rounding errors
+BLOCK = 4096  # number of steps in one block of the QR factorisation
+CANDIDATES, BOUNDED = 300, 4000  # number of γ's in the fit and in the bound of `least_error`
 STEEPEST = 0.31  # largest |∂²e^{-λt} / ∂(ln λ)²|
 
 
@@ -40,13 +39,11 @@ class FitMethod(Enum):
 
     Attributes:
         MINIMAX: Weights of at least 0 that minimise the largest error.
-        LEAST_SQUARES: Weights of at least 0 that minimise the mean squared error. Compared with MINIMAX, the largest
-            error is larger and the mean squared error smaller.
-        SIGNED_MINIMAX: Weights of either sign that minimise the largest error, for smooth discounts that are not a
-            mixture of exponentials. Σ|wᵢ| is at most 10 · d(0), since it multiplies the errors of the learned values.
-        SIGNED_LEAST_SQUARES: Weights of either sign, with the same bound, that minimise the mean squared error, for
-            discounts that jump, such as a deadline. At a jump every sum of exponentials has a large error, so the
-            largest error says little about the fit elsewhere.
+        LEAST_SQUARES: Weights of at least 0 that minimise the mean squared error.
+        SIGNED_MINIMAX: Weights of either sign that minimise the largest error. They suit smooth discounts that are not
+            a mixture of exponentials. Σ|wᵢ| multiplies the errors of the learned values, so it is at most 10 · d(0).
+        SIGNED_LEAST_SQUARES: Weights of either sign that minimise the mean squared error, with Σ|wᵢ| ≤ 10 · d(0). They
+            suit discounts that jump, such as a deadline: every sum of exponentials has a large error at a jump.
     """
 
     MINIMAX = "weights of at least 0 that minimise the largest error"
@@ -56,14 +53,14 @@ class FitMethod(Enum):
 
     @property
     def most(self) -> float | None:
-        """The largest Σ|wᵢ| if weights may be negative, in units of d(0); otherwise None."""
+        """The largest Σ|wᵢ| in units of d(0), or None if weights must be at least 0."""
         return MOST_SIGNED if self in (FitMethod.SIGNED_MINIMAX, FitMethod.SIGNED_LEAST_SQUARES) else None
 
 
 class MinimaxFit(NamedTuple):
-    """Weights, their largest error, and the dual y.
+    """Weights, their largest error, and the dual solution y.
 
-    Σ y_t γ^t is the rate at which the weight of another head γ would reduce the error.
+    A new head γ with a small weight w reduces the error by about w Σ y_t γ^t.
     """
 
     weights: Float[np.ndarray, " H"]
@@ -74,7 +71,7 @@ class MinimaxFit(NamedTuple):
 def best_weights(
     gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], method: FitMethod
 ) -> Float[np.ndarray, " H"]:
-    """Returns the weights for which Σ wᵢ γᵢ^t is closest to `target` at t = 0, 1, ...; target[0] is 1."""
+    """Returns the best weights for a discount with the values `target` at t = 0, 1, ..., where target[0] is 1."""
     if method in (FitMethod.LEAST_SQUARES, FitMethod.SIGNED_LEAST_SQUARES):
         return least_squares_weights(gammas, target, method.most)
     order = np.argsort(gammas)
@@ -85,24 +82,24 @@ def best_weights(
 def _minimax_fit(
     gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], most: float | None = None
 ) -> tuple[MinimaxFit, Int[np.ndarray, " T"]]:
-    """Minimises the largest error over every step, for γ increasing. Also returns the steps of the linear program."""
+    """Returns the best weights for increasing γ, and the steps of the last linear program."""
     every_step = np.arange(len(target))
     chosen = every_step if len(every_step) <= ALL_STEPS else fitted_steps(target[None], FITTED_TIMES)
     while True:
         fit = minimax_weights(np.power.outer(gammas, chosen).T, target[chosen], most)
         missed = target.copy()
-        for gamma, weight in zip(gammas, fit.weights, strict=True):  # one head at a time, which saves memory
+        for gamma, weight in zip(gammas, fit.weights, strict=True):  # in a loop to save memory
             if weight:
                 missed -= weight * np.power(gamma, every_step)
         added = peaks(np.abs(missed), MOST_ADDED)
         added = np.setdiff1d(added[np.abs(missed[added]) > fit.error * 1.001 + NEGLIGIBLE], chosen)
         if len(added) == 0:
             return fit, chosen
-        chosen = np.union1d(chosen, added)  # the error peaks between the fitted steps
+        chosen = np.union1d(chosen, added)
 
 
 def fitted_steps(wanted: Float[np.ndarray, "D every_step"], count: int) -> Int[np.ndarray, " T"]:
-    """Returns about `count` steps, which are denser at small t, and the steps around jumps of the discounts."""
+    """Returns about `count` steps, more densely at small t, and the steps around jumps of the discounts."""
     spread = np.unique(np.round(np.geomspace(1, wanted.shape[1], count)).astype(int)) - 1
     bends = np.abs(np.diff(wanted, n=2)).max(axis=0)  # at t = 1, 2, ...
     jumps = 1 + peaks(np.where(bends > JUMP, bends, -np.inf), MOST_ADDED)
@@ -112,13 +109,7 @@ def fitted_steps(wanted: Float[np.ndarray, "D every_step"], count: int) -> Int[n
 def minimax_weights(
     terms: Float[np.ndarray, "T H"], target: Float[np.ndarray, " T"], most: float | None = None
 ) -> MinimaxFit:
-    """Minimises the largest |terms · w - target| over w ≥ 0; or, given `most`, over w of either sign with Σ|w| ≤ most.
-
-    Args:
-        terms: γᵢ^t for each step and head, γ increasing. Any other order gives the same result, but more slowly.
-        target: The discount at these steps.
-        most: The largest Σ|w|, if weights may be negative.
-    """
+    """Minimises the largest |terms · w - target| over w ≥ 0. With `most`, over w of either sign with Σ|w| ≤ most."""
     columns = terms if most is None else np.concatenate([terms, -terms], axis=1)
     count = columns.shape[1]
     weights, error = np.zeros(count), float(np.abs(target).max())
@@ -161,10 +152,10 @@ def _improved(
     error: float,
     most: float | None,
 ) -> tuple[Float[np.ndarray, " C"], Float[np.ndarray, " T"], float] | None:
-    """Solves the linear program for the change of the weights. Returns None if the solver gives up.
+    """Solves the linear program for the change of the weights. Returns None if the solver fails.
 
-    Residuals are in units of the current error, changes of the weights in units of its square root. The solver's fixed
-    tolerances then suffice for primal and dual values, however small the error is.
+    Residuals are divided by the current error e, and changes of the weights by √e. The fixed tolerances of the solver
+    then suffice for any e.
     """
     count, unit = len(weights), np.sqrt(error)
     moves, ceiling = columns * (unit / error), -np.ones((len(missed), 1))
@@ -190,7 +181,7 @@ def _improved(
 
 
 def peaks(values: Float[np.ndarray, " N"], most: int) -> Int[np.ndarray, " P"]:
-    """Returns the places of the largest local maxima, the largest first."""
+    """Returns the indices of the `most` largest local maxima."""
     padded = np.concatenate([[-np.inf], values, [-np.inf]])
     is_peak = (values >= padded[:-2]) & (values >= padded[2:]) & (values > -np.inf)
     places = np.flatnonzero(is_peak)
@@ -200,16 +191,15 @@ def peaks(values: Float[np.ndarray, " N"], most: int) -> Int[np.ndarray, " P"]:
 def least_squares_weights(
     gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], most: float | None = None
 ) -> Float[np.ndarray, " H"]:
-    """Minimises the sum of (Σ wᵢ γᵢ^t - target)² over w ≥ 0; or, given `most`, over any w with Σ|w| ≤ most."""
+    """Returns least-squares weights w ≥ 0. With `most`, weights may have either sign, and Σ|w| ≤ most."""
     matrix, aim = _triangular(gammas, target)
     if most is None:
         return _nonnegative(matrix, aim)
-    # A small penalty on Σ w² keeps nearly equal columns apart.
     apart = RIDGE * math.sqrt(len(target)) * np.eye(len(gammas))
     matrix, aim = np.concatenate([matrix, apart]), np.append(aim, np.zeros(len(gammas)))
     matrix = np.concatenate([matrix, -matrix], axis=1)
     weights = _nonnegative(matrix, aim)
-    if weights.sum() > most:  # the best fit then has Σ|w| = most, which a heavy row enforces
+    if weights.sum() > most:  # a row of large weight enforces Σ|w| = most
         heavy = HEAVY * np.linalg.norm(matrix)
         weights = _nonnegative(np.vstack([matrix, np.full(matrix.shape[1], heavy)]), np.append(aim, heavy * most))
         weights *= min(1.0, most / weights.sum())
@@ -217,11 +207,7 @@ def least_squares_weights(
 
 
 def _nonnegative(matrix: Float[np.ndarray, "N H"], aim: Float[np.ndarray, " N"]) -> Float[np.ndarray, " H"]:
-    """Minimises |matrix · w - aim|² over w ≥ 0 by the active-set method of Lawson and Hanson.
-
-    The method frees one weight at a time. It stops when none reduces the sum by more than rounding errors, so it stops
-    even if columns are nearly equal.
-    """
+    """Minimises |matrix · w - aim|² over w ≥ 0 by the active-set method of Lawson and Hanson."""
     count = matrix.shape[1]
     weights, free, blocked = np.zeros(count), np.zeros(count, bool), np.zeros(count, bool)
     square = float(aim @ aim)
@@ -233,7 +219,7 @@ def _nonnegative(matrix: Float[np.ndarray, "N H"], aim: Float[np.ndarray, " N"])
         candidate, kept = _without_negatives(matrix, aim, weights, free | (np.arange(count) == best))
         missed = aim - matrix @ candidate
         if missed @ missed >= square * (1 - SAME):
-            blocked[best] = True  # this weight no longer helps; another may
+            blocked[best] = True
             continue
         weights, free, square = candidate, kept, float(missed @ missed)
         blocked[:] = False
@@ -242,7 +228,6 @@ def _nonnegative(matrix: Float[np.ndarray, "N H"], aim: Float[np.ndarray, " N"])
 def _without_negatives(
     matrix: Float[np.ndarray, "N H"], aim: Float[np.ndarray, " N"], weights: Float[np.ndarray, " H"], free: np.ndarray
 ) -> tuple[Float[np.ndarray, " H"], Bool[np.ndarray, " H"]]:
-    """Returns least-squares weights of the free heads; those that would become negative are set to 0 in turn."""
     free = free.copy()
     while True:
         wanted = np.zeros(len(weights))
@@ -260,7 +245,7 @@ def _without_negatives(
 def _triangular(
     gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"]
 ) -> tuple[Float[np.ndarray, "N H"], Float[np.ndarray, " N"]]:
-    """Returns a problem with at most H + 1 rows and the same sums of squares, by QR factorisation in blocks."""
+    """Reduces the least-squares problem to at most H + 1 rows, by QR factorisation in blocks."""
     held = np.empty((0, len(gammas) + 1))
     for start in range(0, len(target), BLOCK):
         steps = np.arange(start, min(start + BLOCK, len(target)))
@@ -270,19 +255,19 @@ def _triangular(
 
 
 def least_error(target: Float[np.ndarray, " every_step"], cap: float) -> float:
-    """Returns a lower bound on the error of any number of heads with γ ≤ cap and weights of at least 0; target[0] is 1.
+    """Returns a lower bound on the error of any number of heads with γ ≤ cap and weights of at least 0.
 
-    For any y with Σ|y_t| ≤ 1, the error is at least Σ y_t (d(t) - Σ wᵢ γᵢ^t). The dual y of a fit with a dense set of
-    γ's makes this bound nearly equal to the smallest error.
+    `target[0]` must be 1. For any y with Σ|y_t| ≤ 1, the error is at least Σ y_t (d(t) - Σ wᵢ γᵢ^t). The dual solution
+    y of a fit with many γ's makes this bound nearly equal to the smallest error.
     """
     low = np.log(min(-np.log(cap), MOST_RATE))
     width = np.log(MOST_RATE) - low
     fit, chosen = _minimax_fit(np.exp(-np.exp(np.linspace(np.log(MOST_RATE), low, CANDIDATES))), target)
     dual = fit.dual / max(np.abs(fit.dual).sum(), 1e-300)
-    # A bound on Σ y_t γ^t: its maximum over a fine grid of ln λ, plus the most that it can rise between grid points.
+    # Σ y_t γ^t is at most its maximum over a fine grid of ln λ, plus its largest rise between grid points.
     step = width / (BOUNDED - 1)
     largest = (dual @ _decays(np.linspace(np.log(MOST_RATE), low, BOUNDED), chosen)).max() + STEEPEST * step**2 / 8
-    # The weights of a best fit add up to at most d(0) plus its error.
+    # The best weights add up to at most d(0) plus the error.
     return max(0.0, float(dual @ target[chosen]) - max(largest, 0.0) * (1 + fit.error))
 
 

@@ -1,4 +1,4 @@
-"""How closely a grid of horizons reproduces a discount, what limits it, and how other grids compare."""
+"""Reports how closely a grid reproduces a discount, what limits the grid, and how other grids compare."""
 
 import math
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from multihorizon.discounting.sources import as_discount
 from multihorizon.errors import InputError, at_least, inside, one_of, true_or_false
 
 GRIDS = ("paper", "gauss", "minimax")
-DEFAULT_GAMMA_MAX = 0.99  # of the paper and minimax grids
+DEFAULT_GAMMA_MAX = 0.99  # for the paper and minimax grids
 LARGER_CAPS = (0.999, 0.9999, 0.99999)
 GOOD_FIT, CLOSE_FIT = 0.01, 1e-4
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What limits a grid: heads that add nothing, and a cap on γ.
+    """What limits a grid: heads that add nothing, and a bound on γ.
 
-    `better_*` describe a minimax grid with a larger cap; they are None if a larger cap would not help.
+    The `better_*` fields describe a minimax grid with a larger bound. They are None if a larger bound would not help.
     """
 
     unused: int  # heads with weight 0
-    merged: int  # heads that coincided with others
+    merged: int  # heads merged with an equal head
     gamma_max: float
     better_heads: int | None = None
     better_gamma_max: float | None = None
@@ -34,14 +34,14 @@ class Limit:
 
 @dataclass(frozen=True)
 class GridReport:
-    """A grid for a discount, its largest error, what limits it, and other grids for comparison.
+    """A grid for a discount, its largest error, what limits the grid, and other grids for comparison.
 
     Attributes:
         discount: The discount to reproduce.
         name: The name of the grid, such as "minimax, 3 heads".
         horizons: The horizons of the grid.
-        t_max: The last step over which the error is measured.
-        fit: The largest error and the step at which it occurs.
+        t_max: The last step at which the error is measured.
+        fit: The largest error and its step.
         limit: What limits the grid, or None if nothing does.
         others: Other grids for the same discount, by name.
     """
@@ -70,12 +70,12 @@ def report_grid(
         discount: A discount, or a prior over hazard.
         grid: The method: "paper", "gauss" or "minimax".
         heads: The number of horizons.
-        gamma_max: The largest γ; by default 0.99, and no limit for "gauss".
-        t_max: Errors are measured over t = 0 to t_max.
+        gamma_max: The upper bound on γ. The default is 0.99, or no bound for "gauss".
+        t_max: The last step at which the error is measured.
         compare: Whether to make other grids for comparison.
 
     Returns:
-        The horizons, their largest error and where it occurs, what limits them, and other grids.
+        The horizons, their largest error, what limits them, and other grids.
 
     Raises:
         InputError: If the grid is unknown, or needs a prior that the discount does not have.
@@ -88,7 +88,9 @@ def report_grid(
     if gamma_max is not None:
         inside("gamma_max", gamma_max, 0, 1)
     if wanted.prior is None and grid != "minimax":
-        raise InputError(f"the {grid} grid needs a discount with a prior; for {wanted.label} use the minimax grid")
+        raise InputError(
+            f"the {grid} grid needs a discount with a prior, but {wanted} has no prior; use the minimax grid"
+        )
     cap = DEFAULT_GAMMA_MAX if gamma_max is None else float(gamma_max)
     if grid == "minimax":
         horizons = minimax_grid(wanted, heads, gamma_max=cap, t_max=t_max)
@@ -117,7 +119,7 @@ def _find_limit(
 
 
 def _larger_cap(wanted: Discount, heads: int, cap: float, t_max: int) -> tuple[float, float]:
-    """Returns the smallest of a few larger caps that fits well, or else the best of them, and its largest error."""
+    """Tries larger bounds on γ. Returns the first bound that fits well, or else the best, and its largest error."""
     least = math.inf
     for larger in LARGER_CAPS:
         if larger <= cap or least <= GOOD_FIT:

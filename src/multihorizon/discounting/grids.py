@@ -12,9 +12,7 @@ from multihorizon.discounting.horizons import MOST_HEADS, Horizons, single
 from multihorizon.discounting.sources import as_prior
 from multihorizon.errors import InputError, at_least, inside, member, shown_gamma
 
-# The minimum of p, the probability of a γ below gamma_max. With the default form and sum, all heads except the last
-# have a total weight below p. The grid's discount then differs by less than p from a single exponential, that of the
-# last head.
+# The smallest accepted P(γ < gamma_max). With a smaller probability, the grid is nearly a single exponential.
 LEAST_BELOW = 0.05
 
 
@@ -22,7 +20,7 @@ class Form(Enum):
     """The integral over γ that the paper's Riemann sum approximates.
 
     Attributes:
-        POWER: ∫ γ^{kt} dγ (equation 13), as in the paper's agents: the head of node γ has the discount factor γ^k.
+        POWER: ∫ γ^{kt} dγ (equation 13), as in the paper's agents. A node x of the sum gives the discount factor x^k.
         LAPLACE: ∫ w(γ) γ^t dγ (equation 23). Its integrand is sharply peaked at γ = 1.
     """
 
@@ -35,7 +33,7 @@ class Sum(Enum):
 
     Attributes:
         LOWER: The left end, as in the paper. The last interval ends at 1.
-        UPPER: The right end. The interval beyond the largest node is left out, since its right end is γ = 1.
+        UPPER: The right end. The interval from the largest node to 1 is left out.
     """
 
     LOWER = "left end"
@@ -47,11 +45,9 @@ def paper_grid(
 ) -> Horizons:
     """Makes the paper's grid, a Riemann sum over γ (Appendix C, equations 25 to 27).
 
-    For the exponential prior with mean k, the nodes are those of the authors' code: xᵢ = 1 - bⁱ for i = 0..n-1 with
-    b = exp(ln(1 - γ_max^{1/k}) / n), and γᵢ = xᵢ^k. Here 1 - γ_max^{1/k} is the probability of a γ above `gamma_max`,
-    and xᵢ is the probability of a hazard above -ln γᵢ. With these two probabilities, the grid is defined for every
-    prior without point masses. Node n, whose γ would be γ_max itself, is not used, so the largest γ lies below
-    `gamma_max`. A single head has γ = `gamma_max`.
+    For the exponential prior with mean k, the grid follows the authors' code: xᵢ = 1 - bⁱ for i = 0..n-1 with
+    b = exp(ln(1 - γ_max^{1/k}) / n), and γᵢ = xᵢ^k. For other priors, P(γ > γ_max) replaces 1 - γ_max^{1/k}, and γᵢ is
+    defined by P(γ < γᵢ) = xᵢ. The largest γ lies below `gamma_max`. A single head has γ = `gamma_max`.
 
     Args:
         source: The discount to approximate, or its prior. A discount needs a prior without point masses.
@@ -61,13 +57,13 @@ def paper_grid(
         sum_: The end of each interval at which to evaluate the integrand.
 
     Returns:
-        The horizons, γ increasing [H].
+        The horizons, in order of increasing γ [H].
 
     Raises:
         InputError: If the source has no prior, the prior has point masses, or another argument lies outside its range.
-            Also if the probability of a γ above `gamma_max` is 0, or the probability of a γ below `gamma_max` is less
-            than 0.05. In the second case, with the default `form` and `sum_`, all heads except the last would have less
-            than 5% of the weight. For the exponential prior, the second probability is γ_max^{1/k}.
+            Also if P(γ > gamma_max) is 0, or P(γ < gamma_max) is below 0.05. In the second case, the last head would
+            have more than 95% of the weight with the default `form` and `sum_`. For the exponential prior,
+            P(γ < gamma_max) is γ_max^{1/k}.
     """
     prior = as_prior(source, "paper_grid")
     heads = at_least("heads", heads, 1, MOST_HEADS)
@@ -78,17 +74,16 @@ def paper_grid(
         return single(gamma_max)
     if prior.atoms.rates.size:
         raise InputError(f"the paper grid needs a prior without point masses, not {prior}; use gauss or minimax")
-    beyond = float(prior.cdf(-np.log(gamma_max)))  # 1 - γ_max^{1/k} for the exponential prior
+    beyond = float(prior.cdf(-np.log(gamma_max)))  # P(γ > gamma_max)
     if beyond == 0:
         raise InputError(
-            f"the paper grid needs a prior with some probability of a γ above gamma_max = {gamma_max:g}, and "
-            f"{prior} has none; use gauss or minimax"
+            f"the paper grid cannot be used: under {prior}, γ never exceeds gamma_max = {gamma_max:g}; use gauss or "
+            "minimax"
         )
     if beyond > 1 - LEAST_BELOW:
         raise InputError(
-            f"the paper grid needs a probability of at least {LEAST_BELOW:g} of a γ below gamma_max = {gamma_max:g}, "
-            f"and under {prior} it is {1 - beyond:.3g}: nearly all the weight would be in the last head; "
-            f"{_remedy(prior)}use gauss or minimax"
+            f"nearly all the weight of the paper grid would be in the last head: under {prior}, P(γ < {gamma_max:g}) "
+            f"is {1 - beyond:.3g}, but it must be at least {LEAST_BELOW:g}; {_remedy(prior)}use gauss or minimax"
         )
     steps = np.arange(heads) * (np.log(beyond) / heads)  # i ln b
     x = -np.expm1(steps)
@@ -104,7 +99,7 @@ def paper_grid(
 
 
 def _heights(prior: Prior, rates: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Returns w(γ) = p(λ) / γ at γ = e^{-λ}. Takes λ, because the end of the support must not be rounded."""
+    """Returns w(γ) = p(λ) / γ. Takes λ, because rounding could put -ln γ outside the support."""
     gammas = np.exp(-rates)
     heights, held = np.empty(len(rates)), gammas > 0
     with np.errstate(over="ignore"):
@@ -113,12 +108,14 @@ def _heights(prior: Prior, rates: Float[np.ndarray, " n"]) -> Float[np.ndarray, 
         heights[~held] = prior.weighting(0.0)
     wrong = ~np.isfinite(heights)
     if np.any(wrong):
-        raise InputError(f"under {prior} w(γ) grows without bound as γ falls to {gammas[wrong][0]:.4g}; use Form.POWER")
+        raise InputError(
+            f"under {prior}, w(γ) grows without bound as γ falls to {gammas[wrong][0]:.4g}; use Form.POWER"
+        )
     return heights
 
 
 def _remedy(prior: Prior) -> str:
-    """Suggests a gamma_max just large enough for the paper grid, with two digits of 1 - gamma_max, if there is one."""
+    """Suggests a gamma_max just large enough for the paper grid. Returns "" if none was found."""
     rest = -math.expm1(-float(prior.quantile(1 - LEAST_BELOW)))
     if not 1e-12 < rest < 1:
         return ""
@@ -129,16 +126,17 @@ def _remedy(prior: Prior) -> str:
 def gauss_grid(source: Discount | Prior, heads: int, *, gamma_max: float | None = None) -> Horizons:
     """Makes a grid by Gauss-Legendre quadrature over the quantiles λ(u) of the prior: s(t) = ∫₀¹ e^{-λ(u) t} du.
 
-    For the exponential prior, that integral is ∫ γ^{kt} dγ (equation 13). A prior that consists of at most `heads`
-    point masses is reproduced exactly. Equal discount factors are merged, so there may be fewer than `heads`.
+    For the exponential prior, this integral is ∫ γ^{kt} dγ (equation 13). A prior of at most `heads` point masses is
+    reproduced exactly. Equal discount factors are merged, so the grid may have fewer than `heads` heads.
 
     Args:
         source: The discount to approximate, or its prior. A discount needs a prior.
         heads: The number of discount factors.
-        gamma_max: The upper bound on γ, in (0, 1); larger factors are lowered to it. By default there is no bound.
+        gamma_max: The upper bound on γ, in (0, 1). Larger discount factors are replaced by the bound. By default there
+            is no bound.
 
     Returns:
-        The horizons, γ increasing [H], with H ≤ `heads`.
+        The horizons, in order of increasing γ [H], with H ≤ `heads`.
 
     Raises:
         InputError: If the source has no prior, or another argument lies outside its range.

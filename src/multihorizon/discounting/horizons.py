@@ -1,7 +1,6 @@
-"""Horizons: discount factors γᵢ with weights wᵢ, and the discount Σ wᵢ γᵢ^t that they add up to.
+"""Horizons: discount factors γᵢ with weights wᵢ, which form the discount Σ wᵢ γᵢ^t.
 
-Agents receive a discount only as horizons: each head learns the values for one γ, and the weights combine the heads.
-`grids.py` and `minimax.py` choose horizons for a discount.
+Each head of an agent learns the values for one γᵢ, and the weights combine the heads.
 """
 
 from collections.abc import Iterable
@@ -18,16 +17,16 @@ from multihorizon.discounting.sources import MOST_STEPS, check_discount
 from multihorizon.errors import InputError, at_least, between, numbers
 
 MOST_HEADS = 10_000
-LOG_SMALLEST = 708.0  # smaller powers than e^-708 count as 0: the processor computes them slowly
-MOST_SHOWN = 12  # heads that a repr lists in full
+LOG_SMALLEST = 708.0  # powers below e^-708 count as 0, because processors are slow with such numbers
+MOST_SHOWN = 12  # up to this number, a repr lists all heads
 
 
 class Fit(NamedTuple):
     """How closely horizons reproduce a discount.
 
     Attributes:
-        max_error: The largest |Σ wᵢ γᵢ^t - d(t)| over the steps compared.
-        max_error_at: The step t at which it occurs.
+        max_error: The largest |Σ wᵢ γᵢ^t - d(t)| over the compared steps.
+        max_error_at: The step t with the largest error.
     """
 
     max_error: float
@@ -35,7 +34,7 @@ class Fit(NamedTuple):
 
 
 def discount_factors(gammas: ArrayLike) -> Float[np.ndarray, " H"]:
-    """Returns a copy of `gammas` as an array of floats, checked to be one or more numbers in [0, 1]."""
+    """Copies `gammas` to an array of floats, and checks that they lie in [0, 1]."""
     array = numbers("gammas", gammas).copy()
     if array.ndim != 1 or array.size == 0 or not np.all((array >= 0) & (array <= 1)):
         raise InputError("gammas must be one or more discount factors in [0, 1]")
@@ -46,17 +45,18 @@ def discount_factors(gammas: ArrayLike) -> Float[np.ndarray, " H"]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Horizons:
-    """Discount factors and the weight of each, which add up to the discount d(t) = Σ wᵢ γᵢ^t.
+    """Discount factors γᵢ and weights wᵢ, which form the discount d(t) = Σ wᵢ γᵢ^t.
 
-    By the paper's Lemma (equations 18 and 19), the value of a policy under that discount is Σ wᵢ Q_γᵢ, so an agent
-    with one head per γ can act by it. Horizons are immutable. They are equal if their gammas and weights are equal.
+    By the paper's Lemma (equations 18 and 19), the value of a policy under this discount is Σ wᵢ Q_γᵢ. An agent with
+    one head per γ can therefore act by this discount. Horizons are immutable. They are equal if their gammas and
+    weights are equal.
 
     Args:
         gammas: The discount factors [H], in [0, 1].
-        weights: The weight of each [H], finite.
+        weights: The weights [H], finite.
 
     Raises:
-        InputError: If a discount factor lies outside [0, 1] or the weights are not one finite number per factor.
+        InputError: If a discount factor lies outside [0, 1], or the weights are not one finite number per factor.
     """
 
     gammas: Float[np.ndarray, " H"]
@@ -72,7 +72,6 @@ class Horizons:
         object.__setattr__(self, "weights", weights)
 
     def __len__(self) -> int:
-        """Returns the number of heads H."""
         return len(self.gammas)
 
     def __eq__(self, other: object) -> bool:
@@ -94,7 +93,7 @@ class Horizons:
 
     @property
     def discount(self) -> Discount:
-        """The discount Σ wᵢ γᵢ^t that the horizons add up to."""
+        """The discount Σ wᵢ γᵢ^t."""
         if len(self) == 1 and self.weights[0] == 1:
             return exponential(float(self.gammas[0]))
         slowest = float(self.gammas[self.weights != 0].max(initial=0.0))
@@ -103,7 +102,6 @@ class Horizons:
     def _sum(self, t: np.ndarray) -> Values:
         flat = t.reshape(-1)
         total = np.zeros(flat.shape)
-        # One head at a time, because t may have millions of entries.
         with np.errstate(divide="ignore"):
             ends = LOG_SMALLEST / np.abs(np.log(self.gammas))
         latest = flat.max(initial=0)
@@ -116,14 +114,11 @@ class Horizons:
         """Compares the horizons with a discount over the steps t = 0, 1, ..., t_max.
 
         Args:
-            target: The discount d(t) that they should reproduce.
+            target: The discount d(t) to compare with.
             t_max: The last step to compare, at least 1.
 
         Returns:
-            The largest |Σ wᵢ γᵢ^t - d(t)|, and the step at which it occurs.
-
-        Raises:
-            InputError: If t_max is not a whole number of at least 1.
+            The largest |Σ wᵢ γᵢ^t - d(t)|, and its step.
         """
         check_discount(target, "target")
         t = np.arange(at_least("t_max", t_max, 1, MOST_STEPS) + 1)
@@ -133,7 +128,7 @@ class Horizons:
 
 
 def _listed(values: Iterable[float]) -> str:
-    """Formats numbers in brackets with six digits each; a long list is shortened to its first and last three."""
+    """Formats numbers with six digits. A long list shows only its first three and last three numbers."""
     words = [f"{value:.6g}" for value in values]
     if len(words) > MOST_SHOWN:
         words = [*words[:3], f"... {len(words) - 6} more ...", *words[-3:]]
@@ -145,8 +140,5 @@ def single(gamma: float) -> Horizons:
 
     Args:
         gamma: The discount factor, in [0, 1].
-
-    Raises:
-        InputError: If gamma lies outside [0, 1].
     """
     return Horizons(np.array([between("gamma", gamma, 0, 1)]), np.ones(1))

@@ -1,4 +1,4 @@
-"""The minimax grid: the discount factors and non-negative weights whose largest error is smallest."""
+"""The minimax grid: discount factors and non-negative weights that minimise the largest error."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -21,26 +21,24 @@ def minimax_grid(
 ) -> Horizons:
     """Finds the discount factors γ ≤ `gamma_max` and weights ≥ 0 that minimise the largest error.
 
-    The error is |Σ wᵢ γᵢ^t - d(t)|, and the largest is taken over the steps t = 0, 1, ..., t_max.
+    The largest error is the maximum of |Σ wᵢ γᵢ^t - d(t)| over the steps t = 0, 1, ..., t_max.
 
-    With a bound on γ, a few heads often reach the smallest error that any number of heads can reach, or an error of
-    1e-5 · d(0), at which the search stops. All further heads have weight 0: an agent learns them but does not act by
-    them. Their discount factors fill the widest gaps that remain between 0 and `gamma_max`. The weights need not sum
-    to d(0).
+    Because γ is bounded, a few heads often reach the smallest error that any number of heads can reach. The search also
+    stops at an error of 1e-5 · d(0). The remaining heads have weight 0: an agent learns them but does not act by them.
+    Their discount factors fill the widest gaps between 0 and `gamma_max`. The weights need not sum to d(0).
 
     Args:
-        source: The discount to approximate: a `Discount`, a `Prior`, or a Python function of t, which
-            `discount.from_function` wraps.
+        source: The discount to approximate: a `Discount`, a `Prior` or a Python function of t.
         heads: The number of discount factors.
         gamma_max: The upper bound on γ, in (0, 1).
         t_max: The last step at which the error is measured, at least 1.
 
     Returns:
-        The horizons, γ increasing [H].
+        The horizons, in order of increasing γ [H].
 
     Raises:
-        InputError: If the source has another type, if the discount rises or is not positive at 0, or if another
-            argument lies outside its range.
+        InputError: If the source has another type, the discount rises or is not positive at 0, or another argument
+            lies outside its range.
     """
     discount = as_discount(source, "minimax_grid")
     heads = at_least("heads", heads, 1, MOST_HEADS)
@@ -49,7 +47,7 @@ def minimax_grid(
 
 
 def searched(target: Float[np.ndarray, " every_step"], heads: int, cap: float) -> Horizons:
-    """Returns the best horizons for a discount that is given at every step."""
+    """Returns the best horizons for a discount given by its values at every step."""
     wanted = target[None] / target[0]
     floors = np.array([least_error(wanted[0], cap)])
     *_, best = islice(search(wanted, cap, floors), heads)
@@ -57,7 +55,7 @@ def searched(target: Float[np.ndarray, " every_step"], heads: int, cap: float) -
 
 
 def as_horizons(best: Heads, heads: int, cap: float, scale: float) -> Horizons:
-    """Returns the heads that have a weight, with weights times `scale`; heads with weight 0 fill the widest gaps."""
+    """Multiplies the weights by `scale`, and moves heads without weight into the widest gaps."""
     gammas, which = np.unique(best.gammas(cap), return_inverse=True)
     weights = np.bincount(which, best.weights[0])
     used = weights > NO_WEIGHT

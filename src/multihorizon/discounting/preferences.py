@@ -1,4 +1,4 @@
-"""Choices between a smaller reward sooner and a larger one later (the example in the paper's introduction)."""
+"""Choices between a smaller, sooner reward and a larger, later reward (as in the paper's introduction)."""
 
 from dataclasses import dataclass
 
@@ -11,20 +11,17 @@ from multihorizon.discounting.sources import MOST_STEPS, check_discount
 from multihorizon.errors import InputError, at_least, between, positive
 
 LONGEST_WAIT = 1e300
-TIE = 1e-12  # difference of log values below which two rewards are worth the same
+TIE = 1e-12  # two rewards are worth the same if their log values differ by at most this
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A choice between two rewards: `sooner` after a wait, or `later` after that wait and a further `delay`.
+    """A choice between two rewards: `sooner` after a wait, or `later` after the wait plus `delay`.
 
     Args:
         sooner: The reward that comes first, positive.
-        later: The reward that comes `delay` after it, positive.
-        delay: The time between the two, positive.
-
-    Raises:
-        InputError: If an argument is not a positive number.
+        later: The reward that comes second, positive.
+        delay: The time between the two rewards, positive.
     """
 
     sooner: float = 1.0
@@ -50,9 +47,9 @@ class Offer:
         return values
 
     def advantage(self, discount: Discount, wait: ArrayLike) -> Values:
-        """Returns ln(value of later / value of sooner): positive where the later reward is preferred.
+        """Returns ln(value of later / value of sooner), which is positive if the later reward is preferred.
 
-        The logarithm also compares values that would underflow. Where both values are exactly 0, the advantage is 0.
+        The logarithm also compares values that would underflow. If both values are exactly 0, the advantage is 0.
 
         Args:
             discount: The discount d(t).
@@ -67,7 +64,7 @@ class Offer:
         return np.where(tied, 0.0, gain)[()]
 
     def taken(self, discount: Discount, wait: float) -> str:
-        """Returns which reward is preferred: 'sooner', 'later', or 'either' where both are worth the same.
+        """Returns which reward is preferred: 'sooner', 'later', or 'either' if both are worth the same.
 
         Args:
             discount: The discount d(t).
@@ -77,7 +74,7 @@ class Offer:
         return ("either", "later", "sooner")[int(np.sign(self.advantage(discount, wait)))]
 
     def reversal(self, discount: Discount, longest_wait: int) -> float | None:
-        """Finds the shortest wait that reverses the preference held without a wait.
+        """Finds the shortest wait that reverses the preference at wait 0.
 
         Args:
             discount: The discount d(t).

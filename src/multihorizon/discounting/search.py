@@ -1,12 +1,11 @@
-"""Searches for the discount factors that express one or several discounts best, adding one head at a time.
+"""Searches for the discount factors that best express one or several discounts, adding one head at a time.
 
-The best sum of H exponentials has no formula, and descents from arbitrary factors end in local optima. The best sum of
-H - 1 exponentials says where another head helps most, and a descent from there nearly always ends in the best sum of H.
-Two other starts cover the remaining cases: the H - 1 factors spread out to H, and evenly spaced factors.
+A descent from arbitrary discount factors ends in a local optimum. The search therefore starts from the best H - 1 heads
+and adds a head where it helps most.
 
-With a bound on γ, each discount has an error that even infinitely many heads cannot remove: its floor. The search
-reduces the largest error over all discounts. Once that error is near the largest floor, little can be gained, and the
-search also brings the errors of the other discounts closer to their own floors.
+Because γ is bounded, each discount has an error that no number of heads can remove: its floor. The search reduces the
+largest error over all discounts. Near the largest floor, the search also brings the errors of the other discounts
+closer to their own floors.
 """
 
 from collections.abc import Iterator
@@ -17,33 +16,28 @@ from jaxtyping import Float
 from multihorizon.discounting.descent import Descent, Heads, Problem, descend, problem_at, weighted
 from multihorizon.discounting.fitting import fitted_steps, peaks
 
-GOOD_ENOUGH = 1e-5  # relative to d(0); learned values are less exact than that, and below it the search is slow
-NEAR_FLOOR = 0.01  # relative to the largest floor; errors this close to their floors are good enough too
-STEEPNESS = 20.0  # weight of a residual's excess over the largest floor; its excess over its discount's floor weighs 1
+GOOD_ENOUGH = 1e-5  # the search stops at this error, relative to d(0); learned values are less exact
+NEAR_FLOOR = 0.01  # the search also stops at this distance from the floors, relative to the largest floor
+STEEPNESS = 20.0  # weight of an excess over the largest floor; an excess over a discount's own floor has weight 1
 FITTED_TIMES = 1000
 DESCENTS, FINE_DESCENTS = 25, 60
-FINE_GAIN = 1e-6  # relative
+FINE_GAIN = 1e-6  # in the final descent, an improvement below this share of the error is small
 MOST_REFINEMENTS = 20
-MISSED = 1e-4  # relative; a peak between the fitted steps counts only if it exceeds the allowed error by more than this
-PRICED = 240  # rates at which the value of another head is computed
-INSERTIONS = 2  # the number of these rates that are tried as starts
+MISSED = 1e-4  # a step is added if its error exceeds the allowed error by more than this share
+PRICED = 240  # number of candidate rates for another head
+INSERTIONS = 2  # number of candidate rates that are tried as starts
 FIRST_STARTS = 9
-FEW = 4  # up to this many heads, evenly spaced heads are tried as a start
-FASTEST = 1.0  # the largest hazard of evenly spaced heads
-FAILURES = 2  # the search ends after this many consecutive heads that do not help
-SMALLEST_GAIN = 1e-6  # relative; a smaller one is no help
-NO_WEIGHT = 1e-12  # relative to d(0)
+FEW = 4  # largest number of heads for which evenly spaced heads are a start
+FASTEST = 1.0  # largest rate λ of evenly spaced heads
+FAILURES = 2  # the search ends after this number of heads in a row without improvement
+SMALLEST_GAIN = 1e-6  # smaller relative improvements do not count
+NO_WEIGHT = 1e-12  # smaller weights, relative to d(0), count as 0
 
 
 def search(wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[np.ndarray, " D"]) -> Iterator[Heads]:
-    """Yields the best heads found for several discounts: with up to one, two, ... heads.
+    """Yields the best heads found: at most one head, then at most two, and so on.
 
-    It ends when the error is good enough, or when two more heads in a row do not help.
-
-    Args:
-        wanted: The discounts at every step; d(0) is 1.
-        cap: The largest γ.
-        floors: The smallest error that any number of heads can reach, for each discount.
+    The search ends when the error is good enough, or when two added heads in a row do not help.
     """
     problem = problem_at(fitted_steps(wanted, FITTED_TIMES), wanted, cap, floors, STEEPNESS)
     goal = max(STEEPNESS * GOOD_ENOUGH, NEAR_FLOOR * problem.top)
@@ -64,7 +58,7 @@ def search(wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[
 def settled(
     best: Heads, wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[np.ndarray, " D"]
 ) -> Heads:
-    """Descends further, down to smaller gains, and adds steps at which an error peaks between the fitted ones."""
+    """Refines the heads, and adds steps with large errors to the fitted steps."""
     every_step = np.arange(wanted.shape[1])
     chosen = fitted_steps(wanted, FITTED_TIMES)
     for _ in range(MOST_REFINEMENTS):
@@ -91,7 +85,7 @@ def _first(problem: Problem) -> Heads:
 
 
 def _starts(problem: Problem, best: Descent, count: int) -> Iterator[Heads]:
-    """Yields heads to descend from: another head where it helps most, the same heads spread out, and even spacing."""
+    """Yields starts: a head added where it helps most, the same heads spread out, and evenly spaced heads."""
     rates = np.linspace(problem.high, problem.low, PRICED)
     helps = np.maximum(best.dual @ Heads(rates, np.empty((0, PRICED))).terms(problem.t), 0).sum(axis=0)
     for rate in rates[peaks(helps, INSERTIONS)]:
@@ -103,7 +97,7 @@ def _starts(problem: Problem, best: Descent, count: int) -> Iterator[Heads]:
 
 
 def fill_gaps(gammas: Float[np.ndarray, " used"], heads: int, cap: float) -> Float[np.ndarray, " H"]:
-    """Adds discount factors, each in the middle of the widest gap in log effective horizon. Returns them in order."""
+    """Adds discount factors in the widest gaps of the log effective horizons. Returns all factors in order."""
     while len(gammas) < heads:
         spread = np.log(np.concatenate([[1.0], 1 / (1 - np.sort(gammas)), [1 / (1 - cap)]]))
         widest = int(np.argmax(np.diff(spread)))

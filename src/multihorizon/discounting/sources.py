@@ -1,4 +1,4 @@
-"""Converts the input of a grid (a discount or a prior) to the kind that the grid needs."""
+"""Converts the source of a grid to the type that the grid needs: a discount or a prior."""
 
 from collections.abc import Callable
 
@@ -9,23 +9,23 @@ from multihorizon.discounting.discount import Discount, from_function, from_prio
 from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError, at_least, instance, shown
 
-MOST_STEPS = 10_000_000  # over which a discount can be compared with another
-RISE = 1e-9  # largest rise of a discount between two steps, relative to d(0), that counts as rounding
+MOST_STEPS = 10_000_000  # largest number of steps over which discounts can be compared
+RISE = 1e-9  # a smaller rise of a discount, relative to d(0), counts as a rounding error
 
 
 def as_prior(source: object, grid: str) -> Prior:
-    """Returns `source` if it is a prior, or the prior of a discount. Error messages use `grid`, the caller's name."""
+    """Converts `source` to a prior. Error messages contain `grid`, the name of the caller."""
     if isinstance(source, Prior):
         return source
     if not isinstance(source, Discount):
         raise InputError(_refusal(source, grid))
     if source.prior is None:
-        raise InputError(f"{grid} needs a discount with a prior, and {source} has none; use minimax_grid")
+        raise InputError(f"{grid} needs a discount with a prior, but {source} has no prior; use minimax_grid")
     return source.prior
 
 
 def as_discount(source: Discount | Prior | Callable[[float], float], grid: str) -> Discount:
-    """Converts `source` to a discount. Error messages use `grid`, the caller's name."""
+    """Converts `source` to a discount. Error messages contain `grid`, the name of the caller."""
     if isinstance(source, Discount):
         return source
     if isinstance(source, Prior):
@@ -36,7 +36,7 @@ def as_discount(source: Discount | Prior | Callable[[float], float], grid: str) 
 
 
 def check_discount(discount: Discount, name: str = "discount") -> Discount:
-    """Returns `discount` if it is a `Discount`. Unlike `as_discount`, does not convert priors and functions."""
+    """Returns `discount` if it is a `Discount`. Otherwise raises an error."""
     return instance(name, discount, Discount, "a Discount, such as discount.hyperbolic(0.01)")
 
 

@@ -1,6 +1,6 @@
 """Environments on the device and on the host.
 
-A JAX environment of your own implements `Environment`, and its `step` returns the next state and a `Step`.
+Your own JAX environments must implement `Environment`.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Imports public names when they are first used, because some import JAX and others must work without it."""
+    """Imports a public name on first use, because some of the names must work without JAX."""
     from importlib import import_module
 
     if name not in _HOMES:

@@ -1,6 +1,6 @@
-"""Atari with the paper's protocol; every relevant option of ale-py's vector environment is set explicitly.
+"""Atari with the paper's protocol.
 
-Only this file imports ale-py, which is licensed under the GPL-2.0 and therefore an optional extra of this package.
+Only this file imports ale-py, which is an optional dependency because of its licence, the GPL-2.0.
 """
 
 import os
@@ -37,7 +37,7 @@ def rom_name(game: str) -> str:
 
 
 def free_cores() -> int:
-    """Returns the number of cores for emulators. With eight or more, two are left for threads that feed the device."""
+    """Returns the number of cores for emulators. Of eight or more cores, two are reserved for feeding the device."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores - 2 if cores >= 8 else cores
 
@@ -46,12 +46,11 @@ SWITCH = "MULTIHORIZON_GIVE_WAY"
 
 
 def give_way() -> None:
-    """Gives this thread, and those that it starts, the lowest scheduling priority (SCHED_IDLE).
+    """Gives this thread and its child threads the lowest scheduling priority (SCHED_IDLE), if there is a GPU.
 
-    This lowers the time of a call that launches work on a GPU from 1.6 to 0.9 ms while emulators keep all cores busy:
-    the call no longer waits for a core. Without a GPU the priority does not change, because learning uses the same
-    cores. Set the environment variable `MULTIHORIZON_GIVE_WAY` to `off` on a shared machine where other users keep all
-    cores busy: with the lowest priority, the emulators would wait for those users too.
+    While emulators keep all cores busy, this shortens the launch of GPU work from 1.6 to 0.9 ms. On a shared machine,
+    emulators also give way to the processes of other users. The environment variable `MULTIHORIZON_GIVE_WAY=off`
+    prevents this.
     """
     import jax  # imported here because reports use this module without JAX
 
@@ -111,7 +110,8 @@ class Atari:
             reward_clipping=False,
             use_fire_reset=False,
         )
-        with ThreadPoolExecutor(1, initializer=give_way) as maker:  # emulator threads inherit its priority
+        # Emulator threads inherit the priority of the thread that makes them.
+        with ThreadPoolExecutor(1, initializer=give_way) as maker:
             environments: Any = maker.submit(make).result()
         self._environments = environments
         self.actions = int(environments.single_action_space.n)

@@ -1,7 +1,7 @@
-"""Dilemmas: small deterministic worlds in which a plan that is best today need not be best tomorrow.
+"""Dilemmas: small deterministic worlds in which the best plan today need not be the best plan tomorrow.
 
-Their rewards are chosen for the hyperbolic discount 1 / (1 + t), `DISCOUNT`. Under it, naive, precommitted and
-sophisticated agents with one head per γ behave differently in every dilemma except the control.
+Under the hyperbolic discount 1 / (1 + t), naive, precommitted and sophisticated agents with one head per γ behave
+differently in every dilemma except the control.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DISCOUNT = hyperbolic(1.0)
 OVER = -1  # the next state of a move that ends the episode
-Move = tuple[float, int]  # a reward, and the state that follows it
+Move = tuple[float, int]  # a reward and the next state
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Dilemma:
         about: A one-line description.
         choices: The names of the actions.
         moves: The reward and the next state of each action, by state. A state without a choice has a single move.
-        most_steps: The number of steps after which an episode is truncated; 0 for no limit.
+        most_steps: Episodes are truncated after this many steps; 0 means never.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Dilemma:
     most_steps: int = 0
 
     def move(self, state: int, action: int) -> Move:
-        """Returns the outcome of an action.
+        """Returns the reward and the next state of an action.
 
         Args:
             state: The state.
@@ -55,11 +55,11 @@ class Dilemma:
         return moves[action] if len(moves) > 1 else moves[0]
 
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
-        """Returns the world as a finite MDP, without the limit on the number of steps.
+        """Returns the world as a finite MDP, without its time limit.
 
         Args:
-            hazard: A prior over the hazard of an episode; none by default.
-            discount: The discount of the MDP; none by default.
+            hazard: The hazard prior.
+            discount: The discount d(t).
 
         Returns:
             The MDP. State 0 is the start.
@@ -80,17 +80,17 @@ class Dilemma:
 
 
 def _walk(first: int, steps: int, pays: float) -> tuple[tuple[Move, ...], ...]:
-    """Returns the moves of a chain of `steps` states from `first` on. The last move pays and ends the episode."""
+    """Returns the moves of a chain of `steps` states. The last move pays and ends the episode."""
     return (*(((0.0, first + i + 1),) for i in range(steps - 1)), ((pays, OVER),))
 
 
 def temptation(name: str, about: str, small: float, large: float, bound: float) -> Dilemma:
     """Returns a world with two roads.
 
-    The open road offers the small reward at t = 4 and the large one at t = 8. Taking the small one ends the episode.
-    The other road has no temptation, and offers only `bound`, at t = 8.
+    The open road offers the small reward at t = 4 and the large reward at t = 8. Taking the small reward ends the
+    episode. The other road offers only `bound`, at t = 8.
     """
-    past, tied = 5, 9  # the first state after the temptation, and the first on the other road
+    past, tied = 5, 9  # first state after the temptation, first state of the other road
     moves = (
         ((0.0, 1), (0.0, tied)),
         *(((0.0, place + 1),) for place in (1, 2, 3)),
@@ -102,7 +102,7 @@ def temptation(name: str, about: str, small: float, large: float, bound: float) 
 
 
 def chore(costs: Sequence[float]) -> Dilemma:
-    """Returns a world with a chore that must be done once. `costs` holds its cost on each day."""
+    """Returns a world with a chore that must be done once. `costs` lists the cost on each day."""
     last = len(costs) - 1
     moves = tuple(((-cost, OVER), (0.0, day + 1)) if day < last else ((-cost, OVER),) for day, cost in enumerate(costs))
     return Dilemma("chore", "A chore costs more each day, and must be done by the last day.", ("do it", "wait"), moves)
@@ -122,12 +122,12 @@ def crossroads(near: float, near_steps: int, far: float, far_steps: int, most_st
 
 TEMPTATION = temptation(
     "temptation",
-    "A small reward lies on the way to a large one; a road without temptation pays less than the large one.",
+    "A small reward lies on the way to a large reward. A second road has no temptation and pays a medium reward.",
     small=1,
     large=3,
     bound=2.6,
 )
-# As in O'Donoghue and Rabin (1999): doing the chore means missing a film, and each film is better than the last one.
+# As in O'Donoghue and Rabin (1999): doing the chore means missing a film, and the films get better.
 CHORE = chore((0.6, 1.0, 1.8, 2.6))
 CROSSROADS = crossroads(near=1, near_steps=1, far=6.6, far_steps=10)
 CONTROL = temptation("control", "The small reward is too small to tempt anyone.", small=0.3, large=3, bound=2.6)

@@ -12,18 +12,18 @@ from multihorizon.errors import InputError, at_least, shown
 class Step(NamedTuple):
     """What an environment returns for one action.
 
-    A head with discount factor γ discounts what follows the step by γ^duration · survival. An environment sets
-    `duration` and `survival` at every step or at none.
+    A head with discount factor γ discounts the next state's value by γ^duration · survival. An environment must report
+    `duration` at every step or never, and likewise `survival`.
 
     Attributes:
-        observation: The next observation. At the end of an episode, it is the last one of that episode.
+        observation: The next observation. At the end of an episode, it is the last observation of that episode.
         reward: The reward, paid at the start of the step.
         terminated: Whether the episode is over. Nothing follows, so the value of the next state is 0.
         truncated: Whether the episode was cut off, for example by a time limit. Targets bootstrap from `observation`.
-        duration: Units of time that the step lasted, positive; by default 1.
+        duration: The positive duration of the step; by default 1.
         survival: The probability e^{-λ(s, a)} of surviving the step, in (0, 1]; by default 1. Agents discount by it,
-            but it does not end episodes. An environment that also ends episodes because of this danger must not report
-            it: the danger would count twice. `Lethal` turns reported survival into deaths.
+            but it does not end episodes. An environment must not report a danger that already ends episodes,
+            because the danger would count twice. `Lethal` turns reported survival into deaths.
     """
 
     observation: Array
@@ -73,21 +73,22 @@ class Environment(Protocol):
             action: The action.
 
         Returns:
-            The next state, and what the agent receives.
+            The next state and a `Step`.
         """
 
 
 def _traced(environment: Environment) -> tuple[Any, Any]:
-    """Returns the shapes of a first observation and of a step."""
     state, first = jax.eval_shape(environment.reset, jax.random.key(0))
     _, step = jax.eval_shape(environment.step, jax.random.key(0), state, jax.ShapeDtypeStruct((), "int32"))
     return first, step
 
 
 def check_environment(environment: Environment) -> Environment:
-    """Returns `environment` if it has the interface of JAX environments."""
+    """Returns `environment`, or raises an error if it is not a JAX environment."""
     if isinstance(environment, type):
-        raise InputError(f"environment must be a JAX environment, got the class {environment.__name__}; call it")
+        raise InputError(
+            f"environment must be a JAX environment, got the class {environment.__name__}; make an instance of it"
+        )
     if not isinstance(environment, Environment):
         wanted = "a JAX environment, such as Foraging().environment()"
         raise InputError(f"environment must be {wanted}, got {shown(environment)}")
@@ -100,7 +101,7 @@ def timing_fields(environment: Environment) -> TimingFields:
 
 
 def check_shapes(environment: Environment, name: str) -> None:
-    """Raises a one-line error if a JAX environment cannot be traced, or its arrays do not have the declared shapes."""
+    """Raises an InputError if a JAX environment cannot be traced or returns an array of the wrong shape."""
     at_least(f"actions of {name}", environment.actions, 1)
     try:
         first, step = _traced(environment)
@@ -108,8 +109,8 @@ def check_shapes(environment: Environment, name: str) -> None:
         raise InputError(f"{name} cannot be traced by JAX: {' '.join(str(problem).split())[:300]}") from problem
     wanted = tuple(environment.observation_shape)
     for what, array, shape in (
-        ("reset's observation", first, wanted),
-        ("step's observation", step.observation, wanted),
+        ("the first observation", first, wanted),
+        ("the next observation", step.observation, wanted),
         ("the reward", step.reward, ()),
         ("terminated", step.terminated, ()),
         ("truncated", step.truncated, ()),

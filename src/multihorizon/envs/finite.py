@@ -1,4 +1,4 @@
-"""A deterministic finite MDP as an environment whose observation is the state, one-hot on a grid of any shape."""
+"""A deterministic finite MDP as an environment with one-hot observations."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ ENDS = -1
 
 
 class FiniteState(NamedTuple):
-    """The state of the MDP, and the steps since the start of the episode."""
+    """The state of the MDP, and the number of steps since the start of the episode."""
 
     place: Int[Array, ""]
     steps: Int[Array, ""]
@@ -27,15 +27,14 @@ class FiniteState(NamedTuple):
 class FiniteWorld:
     """A deterministic MDP as an environment.
 
-    Each step reports its duration and survival if the MDP has them. Survival is only reported: it does not end
-    episodes.
+    Steps report durations and survivals if the MDP has them. Reported survival does not end episodes.
 
     Attributes:
         mdp: The MDP. Its hazard and its discount are not used.
         starts: The states in which episodes start, with equal probability.
         observation_shape: The shape of the one-hot observation.
         most_steps: Episodes are truncated after this many steps; 0 means never.
-        backdrop: The colour of each cell behind the agent when the environment is rendered.
+        backdrop: The background colour of each cell in rendered images.
     """
 
     mdp: HazardousMDP

@@ -1,7 +1,7 @@
-"""Foraging: from each start in a meadow, one trail leads to a near, small meal and another to a far, large one.
+"""Foraging: a grid world in which each start has one trail to a near, small meal and one to a far, large meal.
 
 Under an exponential hazard prior with k = 0.5, no single γ chooses the better meal from every start. The large meal is
-worth the walk where both meals are far, but not where the small one is near. A test checks this with the exact solver.
+better only where the small meal is far away too.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from multihorizon.mdp import HazardousMDP
 if TYPE_CHECKING:
     from multihorizon.envs.finite import FiniteWorld
 
-HAZARD = Exponential(0.5)  # under this prior, no single γ chooses the better meal from every start
+HAZARD = Exponential(0.5)
 
 MOVES = {"^": (-1, 0), "v": (1, 0), "<": (0, -1), ">": (0, 1)}  # the four actions: up, down, left, right
 
@@ -45,9 +45,9 @@ class Foraging:
     """A grid world in which meals end the episode. The agent moves up, down, left or right.
 
     Args:
-        field: The map. A digit is a meal with that reward; a 0 ends the episode too. S is a start, and all starts are
-            equally likely. A dot is open ground. <, >, ^ and v mark trails, on which every action moves the agent the
-            way that the sign points. # and blanks are hedges, which cannot be entered.
+        field: The map. A digit is a meal with that reward; 0 also ends the episode. S is a start, and all starts are
+            equally likely. A dot is open ground. <, >, ^ and v are trails: every action moves the agent in the given
+            direction. # and blanks are hedges, which the agent cannot enter.
         most_steps: Episodes are truncated after this many steps; 0 means never.
 
     Raises:
@@ -83,7 +83,7 @@ class Foraging:
         return np.flatnonzero(np.array(list("".join(self.rows))) == "S")
 
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
-        """Returns the world as a finite MDP. States are cells, row by row; a move into a hedge has no effect.
+        """Returns the world as a finite MDP. States are cells, row by row. A move into a hedge has no effect.
 
         Args:
             hazard: The hazard prior.
@@ -112,13 +112,13 @@ class Foraging:
         )
 
     def environment(self) -> "FiniteWorld":
-        """Returns the world without hazard as an environment; observations are one-hot cells."""
+        """Returns the world without hazard as an environment. An observation is the one-hot cell."""
         from multihorizon.envs.finite import FiniteWorld  # imports JAX, which `mdp` does not need
 
         return FiniteWorld(self.mdp(), self.starts, (*self.shape, 1), self.most_steps, self.backdrop())
 
     def backdrop(self) -> UInt8[np.ndarray, "h w 3"]:
-        """Returns a colour for each cell: hedges are green, ground is pale, and larger meals are redder."""
+        """Returns the colour of each cell."""
         colours = {"#": (46, 92, 60), **dict.fromkeys("S.<>^v", (236, 228, 205))}
         colours |= {str(meal): (200 + 5 * meal, 190 - 18 * meal, 120 - 12 * meal) for meal in range(10)}
         return np.array([[colours[cell] for cell in row] for row in self.rows], np.uint8)

@@ -10,21 +10,20 @@ from multihorizon.discounting.hazard.prior import check_prior
 from multihorizon.envs.timing import declared_timing, read_timing
 from multihorizon.errors import at_least, instance
 
-HAZARD = 0x68617A  # separates the random numbers of the hazard from others with the same seed
+HAZARD = 0x68617A  # gives the hazard a random stream of its own
 
 
 class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
     """A Gymnasium environment under hazard.
 
-    Each reset draws λ from the prior. The agent does not observe it. A step is survived with probability e^{-λ}; its
-    reward is earned either way. `info["died_by_hazard"]` is true if hazard ended the episode. Where the environment
-    declares durations, a step that lasts dt is survived with probability e^{-λ dt}.
+    Each reset draws a hidden λ from the prior. The agent survives a step with probability e^{-λ}, or e^{-λ dt} if the
+    environment declares durations. It earns the step's reward either way. `info["died_by_hazard"]` is true if hazard
+    ended the episode.
 
     Args:
         env: The environment.
         prior: The prior over λ.
-        seed: Seed of the draws until the first seeded reset. By default, draws differ between wrappers, as in an
-            unseeded Gymnasium environment.
+        seed: The seed of λ until `reset` is called with another seed; by default a random seed.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], prior: Prior, seed: int | None = None) -> None:
@@ -37,7 +36,7 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if seed is not None:
-            # A separate stream: with the environment's own, λ would be correlated with the first observation.
+            # Without a separate stream, λ would be correlated with the first observation.
             self._rng = np.random.default_rng([seed, HAZARD])
         self._survive = float(np.exp(-self._prior.sample(self._rng, 1)[0]))
         return self.env.reset(seed=seed, options=options)

@@ -17,7 +17,7 @@ from multihorizon.errors import InputError
 class Gymnasium:
     """Steps `count` environments, made from a registered name or by a function.
 
-    Observations are vectors, images [height width channels], grey images [height width], or numbers, which become
+    Observations are vectors, images [height width channels] or grey images [height width]. Discrete observations become
     one-hot vectors. With `rendered`, frames are rendered images instead. An environment that reports `info["duration"]`
     or `info["survival"]` must declare these fields in `metadata["timing"]`.
     """
@@ -66,7 +66,7 @@ class Gymnasium:
         self._sent: Any = None
 
     def check_observation(self) -> None:
-        """Raises `InputError` if an observation does not have the shape that the observation space declares."""
+        """Raises `InputError` if the shape of an observation differs from the observation space."""
         one = self._environments.envs[0]
         observation, _ = one.reset(seed=0)
         seen, expected = np.shape(observation), one.observation_space.shape
@@ -112,9 +112,9 @@ class Gymnasium:
         )
 
     def _timing_of_step(self) -> Timing:
-        """Returns the timing of the latest step, read from each environment separately.
+        """Returns the timing of the latest step in each environment.
 
-        Gymnasium's joint `info` would truncate all values to integers if the first environment's value is an integer.
+        Gymnasium's combined `info` cannot be used: if its first value is an integer, it truncates all values.
         """
         each: list[Any] = list(self._environments.envs)
         names = [name for name, field in self.timing._asdict().items() if field]
@@ -125,8 +125,6 @@ class Gymnasium:
 
 
 class _Timed(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Holds the timing of its latest step."""
-
     def __init__(self, env: gymnasium.Env[Any, Any], fields: TimingFields) -> None:
         super().__init__(env)
         self._fields, self.timing = fields, Timing()
@@ -138,12 +136,11 @@ class _Timed(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def _check_undeclared(info: dict[str, Any]) -> None:
-    """Raises an error if `info` has a field of `Timing`. Called for environments that declare no timing."""
     for name in Timing._fields:
         if name in info or name in info.get("final_info", ()):
             raise InputError(
-                f'the environment gives info["{name}"] without declaring it; to learn with it, set '
-                f'metadata["{METADATA}"] = ("{name}",), and to ignore it, set metadata["{METADATA}"] = ()'
+                f'the environment gives info["{name}"] without declaring it; set metadata["{METADATA}"] to '
+                f'("{name}",) to learn with it, or to () to ignore it'
             )
 
 

@@ -1,4 +1,4 @@
-"""Adapts JAX environments with gymnax's interface. It does not import gymnax.
+"""Adapts JAX environments with gymnax's interface, without importing gymnax.
 
 Environments of gymnax and Craftax have `default_params`, `reset(key, params) -> (observation, state)` and
 `step(key, state, action, params) -> (observation, state, reward, done, info)`.
@@ -57,8 +57,8 @@ class Gymnax:
         observed = jax.eval_shape(self.reset, jax.random.key(0))[1]
         if not hasattr(observed, "shape"):
             raise InputError(
-                f"observations must be one array, but those of {type(self.environment).__name__} are "
-                f"{type(observed).__name__}; wrap the environment so that it flattens them"
+                f"an observation must be one array, but {type(self.environment).__name__} returns "
+                f"{type(observed).__name__}; wrap the environment to flatten its observations"
             )
         return observed
 
@@ -75,13 +75,10 @@ class Gymnax:
         return state, observation
 
     def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]:
-        """Calls `step_env`, which does not reset and therefore returns the last observation of an episode.
+        """Calls `step_env`, or `step` if there is no `step_env`. The method must not reset the environment.
 
-        An environment without `step_env` must have a `step` that does not reset.
-
-        Some versions return (observation, state, reward, done, info), where `done` includes the time limit. Others
-        return terminated and truncated separately. `info["duration"]` and `info["survival"]` are the step's timing, if
-        the environment has them.
+        Some versions return one value `done`, which includes the time limit. Others return terminated and truncated
+        separately. The fields `duration` and `survival` of `info` are optional.
         """
         move = getattr(self.environment, "step_env", self.environment.step)
         observation, state, reward, *ends, info = move(key, state, action, self.params)
@@ -91,7 +88,6 @@ class Gymnax:
         return state, Step(observation, jnp.asarray(reward, jnp.float32), terminated & ~truncated, truncated, *timing)
 
     def _truncated(self, state: Any) -> Any:
-        """Returns whether an episode has reached its time limit."""
         if hasattr(self.environment, "is_truncated"):
             return jnp.asarray(self.environment.is_truncated(state, self.params), bool)
         for limit, time in (("max_steps_in_episode", "time"), ("max_timesteps", "timestep")):  # gymnax, Craftax

@@ -1,7 +1,4 @@
-"""The hazard wrapper: each episode draws a hidden λ ~ H and then ends with probability 1 - e^{-λ} at each step.
-
-`gymnasium_hazard.py` has the same wrapper for Gymnasium environments.
-"""
+"""The hazard wrapper: each episode draws a hidden λ ~ H and ends at each step with probability 1 - e^{-λ}."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,8 +29,8 @@ class HazardState(NamedTuple):
 class Hazard:
     """Puts any JAX environment under hazard.
 
-    The step in which the agent dies still earns its reward, as in the paper: P_λ(s' | s, a) = e^{-λ} P(s' | s, a), and
-    R(s, a) does not depend on survival. A step that lasts dt is survived with probability e^{-λ dt}.
+    As in the paper, P_λ(s' | s, a) = e^{-λ} P(s' | s, a), and the reward R(s, a) of a step does not depend on survival.
+    The agent survives a step of duration dt with probability e^{-λ dt}.
 
     Args:
         environment: The environment.
@@ -81,10 +78,8 @@ class Hazard:
 class Lethal:
     """Turns the survival that an environment reports into deaths.
 
-    Each step is survived with the probability that it reports. Survival is then no longer reported, since it would
-    count twice.
-
-    Use it to evaluate an agent that has learned with reported survival, or to learn the danger from experience.
+    The wrapped environment no longer reports survival, because the danger would count twice. Use `Lethal` to evaluate
+    agents that learned from reported survival, or to train agents that learn the danger from experience.
 
     Args:
         environment: The environment, whose steps report survival.

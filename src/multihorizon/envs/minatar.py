@@ -17,7 +17,7 @@ STICKY = 0.1  # probability that the previous action is repeated; MinAtar's defa
 
 @dataclass(frozen=True, eq=False)
 class MinAtar:
-    """One game, with its minimal set of actions."""
+    """One game with its minimal action set."""
 
     game: str
     sticky_action_probability: float = STICKY

@@ -55,8 +55,8 @@ class Pathworld:
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
         """Returns Pathworld as a finite MDP.
 
-        State 0 is the choice, where each action starts one path. The other states are those of the paths in order. On a
-        path every action moves forward. The last state of path i is reached at t = i², and leaving it pays the reward.
+        In state 0, each action starts one path. The other states belong to the paths, in order. On a path every action
+        moves forward. The agent reaches the last state of path i at t = i², and its next action earns the reward.
 
         Args:
             hazard: The hazard prior.
@@ -74,7 +74,7 @@ class Pathworld:
         return HazardousMDP(transitions, rewards, hazard, discount)
 
     def environment(self) -> "FiniteWorld":
-        """Returns Pathworld without hazard as an environment; observations are one-hot states."""
+        """Returns Pathworld without hazard as an environment. An observation is the one-hot state."""
         from multihorizon.envs.finite import FiniteWorld  # needs JAX
 
         mdp = self.mdp()

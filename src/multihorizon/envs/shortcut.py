@@ -1,8 +1,7 @@
-"""Shortcut: a grid world with three routes. The shortest is dangerous, the next is muddy, the longest is safe and dry.
+"""Shortcut: a grid world with a short, dangerous route, a muddy route and a dry route.
 
-Each step reports its duration and its survival probability. An agent that ignores survival takes the dangerous route.
-An agent that ignores durations prefers the muddy route to the dry one, which has more steps but takes less time. The
-best route depends on the discount: an impatient agent takes the risk. The tests confirm this with the exact solver.
+The muddy route has fewer steps than the dry route, but takes more time. Each step reports its duration and its survival
+probability. The best route depends on the discount: an impatient agent takes the risk.
 """
 
 from dataclasses import dataclass
@@ -35,17 +34,17 @@ S!!!!!G
 class Shortcut:
     """A map with danger and mud.
 
-    S is a start; with several, each is equally likely. G pays 1 and ends the episode. ! is dangerous ground, ~ is mud,
+    S is a start, and all starts are equally likely. G pays 1 and ends the episode. ! is dangerous ground, ~ is mud,
     . is open ground, and # is a wall. The four actions move up, down, left and right.
 
     Args:
         field: The map.
         survival: The probability of surviving a step onto dangerous ground, in (0, 1].
         mud_duration: The duration of a step into mud; other steps last 1.
-        most_steps: The number of steps after which an episode is truncated; 0 for no limit.
+        most_steps: Episodes are truncated after this many steps; 0 means never.
 
     Raises:
-        InputError: The map has other characters, no start or no goal, or a number is out of range.
+        InputError: If the map has other characters, no start or no goal, or a number is out of range.
     """
 
     field: str = THREE_WAYS
@@ -67,7 +66,7 @@ class Shortcut:
 
     @property
     def rows(self) -> list[str]:
-        """The lines of the map, padded with walls to the same length."""
+        """The rows of the map, padded with walls to equal length."""
         lines = self.field.strip("\n").split("\n")
         return [line.ljust(max(map(len, lines)), "#") for line in lines]
 
@@ -84,11 +83,11 @@ class Shortcut:
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:
         """Returns the map as an MDP. States are cells, row by row.
 
-        A move into a wall leaves the agent in its cell and counts as a step onto that cell, which may be dangerous.
+        A move into a wall counts as a step onto the agent's own cell, which may be dangerous.
 
         Args:
-            hazard: A prior over the hazard of an episode; none by default.
-            discount: The discount of the MDP; none by default.
+            hazard: The hazard prior.
+            discount: The discount d(t).
 
         Returns:
             The MDP, with the duration and the survival of each step.
@@ -115,13 +114,13 @@ class Shortcut:
         return HazardousMDP(transitions, rewards, hazard, discount, durations, survivals)
 
     def environment(self) -> "FiniteWorld":
-        """Returns the environment. Its steps report duration and survival. `Lethal` turns survival into deaths."""
+        """Returns the environment. Its steps report durations and survivals; `Lethal` turns survivals into deaths."""
         from multihorizon.envs.finite import FiniteWorld  # imports JAX, which `mdp` does not need
 
         return FiniteWorld(self.mdp(), self.starts, (*self.shape, 1), self.most_steps, self.backdrop())
 
     def backdrop(self) -> UInt8[np.ndarray, "h w 3"]:
-        """Returns the colour of each cell [h w 3]: walls green, ground pale, danger red, mud brown, the goal yellow."""
+        """Returns the colour of each cell."""
         colours = {"#": (46, 92, 60), "!": (205, 80, 60), "~": (120, 88, 60), "G": (240, 190, 40)}
         ground = (236, 228, 205)
         return np.array([[colours.get(cell, ground) for cell in row] for row in self.rows], np.uint8)

@@ -1,8 +1,6 @@
-"""Timing: the duration and the survival probability of each step, which an environment may report.
+"""Timing: the duration dt and the survival probability e^{-λ} of each step, which an environment may report.
 
-Heads discount a step by γ^{dt} e^{-λ}, where dt is its duration and e^{-λ} its survival. Most environments report
-neither, and timing then takes no memory and no computation. Which fields are reported is fixed
-before training, in `TimingFields`.
+Heads discount a step by γ^{dt} e^{-λ}. Fields that an environment does not report cost no memory and no computation.
 """
 
 import math
@@ -13,30 +11,18 @@ from multihorizon.errors import InputError, one_of, shown
 
 
 class TimingFields(NamedTuple):
-    """The fields of `Timing` that an environment reports. They are the same at every step.
-
-    Attributes:
-        duration: Whether steps report a duration.
-        survival: Whether steps report a survival probability.
-    """
+    """The fields of `Timing` that an environment reports, which are the same at every step."""
 
     duration: bool = False
     survival: bool = False
 
     def fill(self, make: Callable[[], Any]) -> "Timing":
-        """Returns a timing with a value in each reported field.
-
-        Args:
-            make: Makes one value. It is called once for each reported field, in order.
-
-        Returns:
-            The timing, with None in the other fields.
-        """
+        """Returns a timing with `make()` in each reported field and None in the others."""
         return Timing(*(make() if field else None for field in self))
 
 
 class Timing(NamedTuple):
-    """The timing of one or more steps. A field that is not reported is None, which means 1.
+    """The timing of one or more steps. A field that is not reported is None and counts as 1.
 
     Attributes:
         duration: The duration of a step, positive and finite.
@@ -48,7 +34,7 @@ class Timing(NamedTuple):
 
     @property
     def fields(self) -> TimingFields:
-        """The fields that are not None."""
+        """Whether each field is reported."""
         return TimingFields(*(field is not None for field in self))
 
 
@@ -60,11 +46,11 @@ def check_timing(duration: float = 1.0, survival: float = 1.0) -> None:
         raise InputError(f"the environment gave a survival of {survival:g}; it is a probability and must lie in (0, 1]")
 
 
-METADATA = "timing"  # key in the metadata of a Gymnasium environment: the fields that `info` has at every step
+METADATA = "timing"  # key in the metadata of a Gymnasium environment, where it declares its timing fields
 
 
 def declares_timing(metadata: Any) -> bool:
-    """Returns whether a Gymnasium environment has `metadata["timing"]`. None counts as not declared."""
+    """Returns whether the metadata of a Gymnasium environment declares timing. None counts as not declared."""
     if not isinstance(metadata, Mapping):
         raise InputError(f"metadata of an environment must be a dictionary, got {shown(metadata)}")
     return metadata.get(METADATA) is not None
@@ -77,7 +63,7 @@ def declared_timing(metadata: Any) -> TimingFields:
     given = metadata[METADATA]
     if not isinstance(given, str | list | tuple | set | frozenset):
         raise InputError(
-            f'metadata["{METADATA}"] must name fields, as in ("duration", "survival"), or be () for none, '
+            f'metadata["{METADATA}"] must be a tuple of field names, such as ("duration", "survival"), '
             f"got {shown(given)}"
         )
     named = (given,) if isinstance(given, str) else tuple(given)
@@ -87,11 +73,7 @@ def declared_timing(metadata: Any) -> TimingFields:
 
 
 def read_timing(info: Mapping[str, Any], fields: TimingFields) -> Timing:
-    """Returns the timing of one step of a Gymnasium environment, from its info.
-
-    Raises:
-        InputError: A declared field is missing, is not a number, or has a value that is not allowed.
-    """
+    """Reads the timing of one step from the info of a Gymnasium environment."""
     timing = Timing(*(_number(info, name) if field else None for name, field in fields._asdict().items()))
     check_timing(**{name: value for name, value in timing._asdict().items() if value is not None})
     return timing
@@ -100,8 +82,8 @@ def read_timing(info: Mapping[str, Any], fields: TimingFields) -> Timing:
 def _number(info: Mapping[str, Any], name: str) -> float:
     if name not in info:
         raise InputError(
-            f'metadata["{METADATA}"] of the environment names "{name}", so the info of every step must contain it; '
-            "it is missing from the info of a step"
+            f'the environment declares "{name}" in metadata["{METADATA}"], but a step has no info["{name}"]; report it '
+            "at every step"
         )
     try:
         return float(info[name])

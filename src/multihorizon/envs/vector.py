@@ -10,10 +10,10 @@ from multihorizon.errors import InputError
 
 
 class Moves(NamedTuple):
-    """The result of one step in each of M environments; M counts the environments of all seeds.
+    """The result of one step in M environments, counted over all seeds.
 
-    Where an episode has ended, `frames` holds the first frame of the next one, and `finals` holds the last frame of the
-    old one. The other rows of `finals` are undefined.
+    When an episode ends, `finals` holds its last frame, and `frames` holds the first frame of the next episode. In all
+    other environments, `finals` is undefined.
     """
 
     frames: Shaped[np.ndarray, "M ..."]
@@ -26,7 +26,7 @@ class Moves(NamedTuple):
 
 @runtime_checkable
 class VectorEnvironment(Protocol):
-    """Environments that step between `send` and `receive`. They never reuse an array that they have returned."""
+    """Environments that step between `send` and `receive`. Every returned array is new."""
 
     @property
     def count(self) -> int: ...

@@ -1,1 +1,1 @@
-"""Experiments, those of the paper and others: their runs, and the tables made from them."""
+"""The experiments of the paper and others: their runs and tables."""

@@ -29,7 +29,6 @@ SMALL = {"seeds": 10, "steps": 300_000, "training_steps": 15_000, "evaluation_st
 
 
 def _run(name: str, environment: str, **given: Any) -> ExperimentRun:
-    """Returns a run of a preset, with the discount that it is configured for."""
     wanted = HYPERBOLIC if name.startswith("hyper-") else EXPONENTIAL
     return ExperimentRun(preset(name), environment, wanted=wanted, **given)
 
@@ -57,8 +56,8 @@ def pathworld_agents() -> Experiment:
         title="Pathworld with deep networks",
         about="The agents of the paper's first Pathworld table as deep networks: a hyperbolic agent with ten heads and "
         "five agents with a single γ, in a Pathworld of five paths. They learn without hazard and are evaluated under "
-        f"it (k = {prior.k:g}). A score is the return of the one path that an agent chooses. `multihorizon pathworld` "
-        "prints the errors of each agent's values of all paths.",
+        f"hazard (k = {prior.k:g}). A score is the return of the path that an agent chooses. "
+        "`multihorizon pathworld` prints the errors of the values of all paths.",
         runs=runs,
         pairs=[(f"gamma-{gamma:g}", "hyperbolic") for gamma in gammas],
     )
@@ -68,8 +67,8 @@ def hyper_vs_multi() -> Experiment:
     return Experiment(
         name="hyper-vs-multi",
         title="Hyper-Rainbow and Multi-Rainbow over Rainbow",
-        about="Does acting by hyperbolic discounting help, or only learning over many horizons? "
-        "Nineteen Atari games. The paper does not name its random subset; this list was drawn once.",
+        about="Does acting by a hyperbolic discount help, or only learning over many horizons? The experiment uses "
+        "nineteen Atari games. They were drawn at random, because the paper does not name its nineteen games.",
         runs=_on_atari(("rainbow", "multi-rainbow", "hyper-rainbow"), NINETEEN_GAMES),
         pairs=[("rainbow", "multi-rainbow"), ("rainbow", "hyper-rainbow")],
     )
@@ -79,7 +78,8 @@ def auxiliary() -> Experiment:
     return Experiment(
         name="auxiliary",
         title="Multi-Rainbow over Rainbow",
-        about="Multi-Rainbow learns ten horizons as an auxiliary task and acts by the largest γ. Sixty Atari games.",
+        about="Multi-Rainbow learns ten horizons as an auxiliary task and acts by the largest γ. The experiment uses "
+        "sixty Atari games.",
         runs=_on_atari(("rainbow", "multi-rainbow"), atari.GAMES),
         pairs=[("rainbow", "multi-rainbow")],
     )
@@ -95,8 +95,8 @@ def ablation() -> Experiment:
     return _ablation(
         "ablation",
         "What many horizons add to each part of Rainbow",
-        "C51, C51 with n-step returns, C51 with prioritised replay, and Rainbow, which has both: each with and without "
-        "the multi-horizon auxiliary task, in the paper's ten games.",
+        "C51, C51 with n-step returns, C51 with prioritised replay, and Rainbow, which has both. Each agent is trained "
+        "with and without the multi-horizon auxiliary task, in the paper's ten games.",
         _on_atari(names, ABLATION_GAMES),
     )
 
@@ -116,8 +116,8 @@ def priority() -> Experiment:
     return Experiment(
         name="priority",
         title="Priorities by the average over heads, or by the largest γ",
-        about="From the paper's appendix: replay prioritised by the error of the head that the agent acts by, or by "
-        "the mean error over all heads. Sixty Atari games.",
+        about="An experiment from the paper's appendix, in sixty Atari games. The priority of a transition is the "
+        "error of the head with the largest γ, or the mean error of all heads.",
         runs=runs,
         pairs=[
             ("rainbow", "multi-rainbow"),
@@ -143,9 +143,9 @@ def _grids(environment: str, prior: Prior, gamma_max: float, t_max: int, **given
 
 GRID_PAIRS = [("hyper-rainbow-paper", f"hyper-rainbow-{grid}") for grid in ("gauss", "minimax")]
 GRIDS_ABOUT = (
-    "One agent with three sets of horizons for the same hyperbolic discount. The paper's grid has ten heads with "
-    "γ ≤ 0.99, which do not add up to a hyperbolic discount. Gauss quadrature and the minimax grid have up to ten "
-    "heads, with a larger γ where that is practical to learn. "
+    "Hyper-Rainbow with three sets of horizons for the same hyperbolic discount. The paper's grid has ten heads with "
+    "γ ≤ 0.99, whose weighted sum is not hyperbolic. Gauss quadrature and the minimax grid have up to ten heads, with "
+    "a larger γ in games. "
 )
 
 
@@ -190,9 +190,9 @@ def hazard_priors() -> Experiment:
     return Experiment(
         name="hazard",
         title="Matched and mismatched beliefs about risk",
-        about=f"Agents learn to forage without hazard, each with its own belief about it. They are evaluated under "
-        f"hazard: every episode draws λ ~ Exponential({true.k:g}). Hyper-Rainbow assumes the true risk, a tenth of it, "
-        "or ten times as much. Rainbow acts by γ = 0.99, or by the γ of a known hazard with the true mean.",
+        about="Agents learn to forage without hazard. They are evaluated under hazard: every episode draws "
+        f"λ ~ Exponential({true.k:g}). Hyper-Rainbow assumes this prior, or a prior with a tenth or ten times the "
+        f"mean. Rainbow uses γ = {GAMMA:g}, or γ = {gamma:.3f}, which is optimal if λ always equals its mean.",
         runs=runs,
         pairs=[(run.label, "hyper-rainbow-matched") for run in runs if not run.label.endswith("-matched")],
     )

@@ -1,4 +1,4 @@
-"""Compares naive, precommitted and sophisticated agents in the dilemmas with the exact solution of each rule."""
+"""Trains naive, precommitted and sophisticated agents in the dilemmas, and compares them with exact solutions."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -42,14 +42,14 @@ LIMITS: dict[Consistency, Callable[[HazardousMDP, Horizons], Behaviour]] = {
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The values and the behaviour of an agent from the start of a world.
+    """The values and the behaviour of an agent in a dilemma.
 
     Attributes:
         values: The heads' values [H states A].
         path: The visited states [T].
         actions: The action in each visited state [T].
-        believed: The agent's weighted value Σ wᵢ Q_γᵢ of its first action.
-        earned: The sum of rewards, discounted by Σ wᵢ γᵢ^t from the start.
+        believed: The weighted value Σ wᵢ Q_γᵢ of the first action.
+        earned: The sum of rewards, discounted by Σ wᵢ γᵢ^t.
         undiscounted: The sum of rewards.
     """
 
@@ -62,11 +62,7 @@ class Outcome:
 
 
 def exact(dilemma: Dilemma, rule: Consistency, horizons: Horizons = HORIZONS) -> Outcome:
-    """Returns what an agent with one-step returns converges to, solved exactly.
-
-    Raises:
-        InputError: The rule is sophisticated and there is no equilibrium.
-    """
+    """Returns the outcome that an agent with one-step returns converges to. Raises an error without an equilibrium."""
     mdp = dilemma.mdp()
     behaviour = LIMITS[rule](mdp, horizons)
     if rule is Consistency.SOPHISTICATED:
@@ -97,17 +93,17 @@ def walk(
 
 
 def agent_for(rule: Consistency, name: str = "hyper-dqn", horizons: Horizons = HORIZONS) -> AgentConfig:
-    """Returns an agent with one-step returns, the case that `exact` solves."""
+    """Returns an agent with one-step returns, as `exact` assumes."""
     return make_agent(name, horizons=horizons, consistency=rule, n_steps=1)
 
 
 def learn(dilemma: Dilemma, agent: AgentConfig, seeds: int = SEEDS, steps: int = STEPS) -> list[Outcome]:
-    """Trains several seeds of an agent, and returns the greedy behaviour of each."""
+    """Trains an agent and returns the greedy behaviour of each seed."""
     return list(snapshots(dilemma, agent, seeds, steps, 1))[-1]
 
 
 def snapshots(dilemma: Dilemma, agent: AgentConfig, seeds: int, steps: int, count: int) -> Iterator[list[Outcome]]:
-    """Trains as `learn` does, and yields the greedy behaviour of each seed at `count` times during training."""
+    """Trains an agent and yields the greedy behaviour of each seed, `count` times during training."""
     # Every dilemma has the same defaults.
     environment, chosen = dilemma.environment(), world(f"dilemma/{next(iter(DILEMMAS))}")
     schedule = Schedule(iterations=count, training_steps=steps // count, evaluation_steps=0)
@@ -121,31 +117,28 @@ def snapshots(dilemma: Dilemma, agent: AgentConfig, seeds: int, steps: int, coun
 
 
 def head_values(learner: Learner, environment: FiniteWorld, parameters: Parameters) -> Float[np.ndarray, "H states A"]:
-    """Returns the heads' values of all states [H states A]."""
+    """Returns the heads' values of all states."""
     observations = jax.vmap(environment.observe)(jnp.arange(environment.mdp.states))
     return np.asarray(jax.vmap(learner.values, (None, 0), 1)(parameters, observations), float)
 
 
 def outcome(dilemma: Dilemma, learner: Learner, values: Float[np.ndarray, "H states A"]) -> Outcome:
-    """Returns the greedy behaviour of an agent with these values, by its own consistency rule."""
+    """Returns the greedy behaviour of an agent with the given values."""
     weights = np.stack([np.asarray(learner.weights_after(jnp.asarray(t)), float) for t in range(LONGEST)])
     actions = np.einsum("th,hsa->tsa", weights, values).argmax(axis=-1)
     return walk(dilemma, learner.agent.horizons, values, actions)
 
 
 def error_on_path(found: Outcome, truth: Outcome) -> float:
-    """Returns the largest error of the heads' values, relative to the largest exact value.
-
-    The maximum is over all heads and actions, in the states on the exact path.
-    """
+    """Returns the heads' largest error in the states of the exact path, relative to the largest exact value."""
     path = np.unique(truth.path)
     return float(np.abs(found.values - truth.values)[:, path].max() / np.abs(truth.values).max())
 
 
 def same_way(found: Outcome, truth: Outcome) -> bool:
-    """Returns whether an agent visits the same states in the same order as the exact solution.
+    """Returns whether an agent visits the states of the exact solution in the same order.
 
-    Waiting times may differ, but waiting forever matches only waiting forever.
+    Waiting times may differ, but an agent that waits forever matches only a solution that waits forever.
     """
     ways = [(list(dict.fromkeys(one.path.tolist())), len(one.path) < LONGEST) for one in (found, truth)]
     return ways[0] == ways[1]

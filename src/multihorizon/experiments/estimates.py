@@ -1,4 +1,4 @@
-"""Rough estimates of how long a run takes and how much disk it needs, before it starts."""
+"""Rough estimates of the time and the disk space of a run."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -17,8 +17,8 @@ class Rate:
 
     Attributes:
         one_seed: The rate of one seed alone.
-        all_seeds: The total rate of all seeds when there are enough of them to saturate the device.
-        evaluation: The time of an evaluation, relative to that of training for `evaluation_steps` steps.
+        all_seeds: The largest total rate of many seeds together.
+        evaluation: The time of an evaluation step, relative to a training step.
     """
 
     one_seed: float
@@ -26,14 +26,12 @@ class Rate:
     evaluation: float = 0.25
 
 
-# Rates by device and by prefix of the environment's name; the longest matching prefix applies. Other devices differ.
-# gpu: one NVIDIA H200. MinAtar: ten seeds with ten heads each, alone on the GPU; unmeasured games use the slowest rate.
-#      Atari: the mean of machines 1 to 7 of results/speed with 80 environments; a step is four frames. The same 16
-#      cores emulate for all seeds, so more seeds add little. An evaluation took 1.3 to 2.5 times as long as training
-#      for `evaluation_steps` steps, because all environments run until the last episode ends. Small worlds are limited
-#      by kernel launches, not by arithmetic, and use MinAtar's rate.
-# cpu: two cores. MinAtar: results/cpu (one seed). Atari: results/cpu, "Whole training loops". Foraging and
-#      Pathworld: the rates in metrics.jsonl of `multihorizon sweep hazard` and `multihorizon sweep pathworld`.
+# Rates by device and by prefix of the environment's name. The longest matching prefix applies.
+# gpu: one NVIDIA H200. MinAtar was measured with ten seeds and ten heads. Other games use the slowest rate. Atari is
+#      the mean of machines 1 to 7 in results/speed, with 80 environments. In Atari, an evaluation step took 1.3 to 2.5
+#      times as long as a training step, because all environments run until the last episode ends.
+# cpu: two cores. MinAtar and Atari are from results/cpu. Foraging and Pathworld are from the metrics.jsonl of
+#      `multihorizon sweep hazard` and `multihorizon sweep pathworld`.
 RATES = {
     "gpu": {
         "minatar/breakout": Rate(9_400, 94_000),
@@ -58,8 +56,8 @@ class RunCost:
     """The estimated time and disk space of a run."""
 
     seconds: float
-    kept_bytes: int  # weights, which remain after the run
-    working_bytes: int  # checkpoints and the latest weights; of these, a finished run keeps only the last checkpoint
+    kept_bytes: int  # weights that remain after the run
+    working_bytes: int  # checkpoints and latest weights, of which most are deleted at the end
 
 
 def estimate(one: PlannedRun, device: str, sizes: "Sizes") -> RunCost:
@@ -71,7 +69,7 @@ def estimate(one: PlannedRun, device: str, sizes: "Sizes") -> RunCost:
         return RunCost(0.0, kept, 0)
     filled = min(1.0, schedule.steps / configuration.agent.replay_capacity) if configuration.checkpoint_replay else 0.0
     checkpoint = round(size.replay * filled) + size.learner
-    # The newest checkpoint is written before the oldest is deleted, and the latest weights are kept beside them.
+    # The newest checkpoint is written before the oldest is deleted.
     return RunCost(seconds(one, device), kept, (KEPT + 1) * checkpoint + size.parameters)
 
 
@@ -95,13 +93,12 @@ class Size(NamedTuple):
 
 
 class Sizes:
-    """Computes and caches the sizes of training states. All Atari games share one entry: only their actions differ."""
+    """Computes and caches the sizes of training states. All Atari games share one entry."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Size] = {}
 
     def of(self, configuration: Configuration) -> Size:
-        """Returns the size of the training state of a run."""
         agent = configuration.agent
         environment = configuration.environment
         shape = (agent.replay_capacity, len(agent.horizons), agent.loss, type(agent.optimiser), agent.compute_dtype)

@@ -1,4 +1,4 @@
-"""Experiments that the paper does not have: short and long runs in Atari, hazard in games, and grids and heads."""
+"""Experiments beyond the paper: shorter runs in Atari, hazard in games, and grids and heads in MinAtar."""
 
 from dataclasses import replace
 from functools import cache
@@ -29,8 +29,7 @@ PRIORS: dict[str, Prior] = {
 }
 GAMMAS = (0.9, 0.95, 0.97, 0.99, 0.997)
 HEADS, GAMMA_MAX, T_MAX = 10, 0.997, 1000
-# With a larger γ, discounted returns are larger, so the support is wider than MinAtar's usual ±10. Runs have 300,000
-# steps, as in the other experiments in MinAtar, but thirty seeds instead of ten.
+# Returns are larger with a larger γ, so the support of C51 is wider than MinAtar's usual ±10.
 IN_MINATAR: dict[str, Any] = {
     "seeds": 30,
     "steps": 300_000,
@@ -51,7 +50,7 @@ def _run(agent: AgentConfig, environment: str, **given: Any) -> ExperimentRun:
 
 
 def atari_short() -> Experiment:
-    """Returns the ten games of the ablation at ten million frames."""
+    """Returns the experiment with ten Atari games and ten million frames."""
     small = Adam(6.25e-5, epsilon=1.5e-5, epsilon_hat=True)
     agents = [
         *map(preset, RAINBOWS),
@@ -62,9 +61,8 @@ def atari_short() -> Experiment:
         name="atari-short",
         title="Many horizons in ten Atari games, in short runs",
         about="Rainbow, Multi-Rainbow and Hyper-Rainbow in the ten games of the paper's ablation, with a twentieth of "
-        "its frames. Rainbow and Multi-Rainbow are also trained with a tenth of Adam's ε. For Multi-Rainbow "
-        "this is the same as summing the ten heads' losses instead of averaging them, because Adam is otherwise "
-        "unaffected by the scale of the loss.",
+        "the paper's frames. Rainbow and Multi-Rainbow are also trained with a tenth of Adam's ε. For Multi-Rainbow, a "
+        "tenth of ε has the same effect as summing the losses of the ten heads instead of averaging them.",
         runs=[_run(agent, f"atari/{game}", **given) for agent in agents for game in ABLATION_GAMES],
         pairs=[
             ("rainbow", "multi-rainbow"),
@@ -76,7 +74,7 @@ def atari_short() -> Experiment:
 
 
 def seaquest_long() -> Experiment:
-    """Returns Seaquest at 100 million frames."""
+    """Returns the experiment with Seaquest and 100 million frames."""
     given: dict[str, Any] = {"steps": 100 * MILLION_FRAMES, "training_steps": MILLION_FRAMES, "evaluation_steps": 0}
     return Experiment(
         name="seaquest-long",
@@ -89,7 +87,7 @@ def seaquest_long() -> Experiment:
 
 
 def hazard_minatar() -> Experiment:
-    """Returns the agents that are evaluated under hazards that they did not train under."""
+    """Returns the experiment with agents that train without hazard."""
     middle = PRIORS["exponential-0.1"]
     paper = _named("hyper-rainbow-paper", "hyper-rainbow", horizons=paper_grid(middle, HEADS))
     agents: list[tuple[AgentConfig, Discount]] = [
@@ -106,16 +104,16 @@ def hazard_minatar() -> Experiment:
     return Experiment(
         name="hazard-minatar",
         title="Agents trained without hazard, in MinAtar",
-        about="Rainbow with five single γ's, Multi-Rainbow, Hyper-Rainbow with the paper's grid and with a minimax "
-        "grid for each of five hazard priors, and Any-Rainbow, whose discount can be changed. They learn without "
-        "hazard. benchmarks/hazard_in_games.py evaluates them under the five priors.",
+        about="Rainbow with each of five γ's, Multi-Rainbow, Hyper-Rainbow and Any-Rainbow. Hyper-Rainbow uses the "
+        "paper's grid, or a minimax grid for one of five hazard priors. All agents learn without hazard. "
+        "benchmarks/hazard_in_games.py evaluates them under the five priors.",
         runs=[ExperimentRun(agent, game, wanted=wanted, **IN_MINATAR) for game in games for agent, wanted in agents],
         pairs=[(f"rainbow-{gamma:g}", "hyper-rainbow-exponential-0.1") for gamma in GAMMAS],
     )
 
 
 def heads_minatar() -> Experiment:
-    """Returns Hyper-Rainbow with several grids, numbers of heads and largest γ's."""
+    """Returns the experiment with several grids, numbers of heads and largest γ's."""
     prior, name = PRIORS["exponential-0.1"], "exponential-0.1"
     wanted = discount.from_prior(prior)
     runs = []
@@ -133,7 +131,7 @@ def heads_minatar() -> Experiment:
     return Experiment(
         name="heads-minatar",
         title="Grids, heads and the largest γ",
-        about=f"Hyper-Rainbow for one hyperbolic discount (k = {prior.mean:g}), with 3, 5, 10 and 30 heads, three "
+        about=f"Hyper-Rainbow for one hyperbolic discount (k = {prior.mean:g}), with 3, 5, 10 or 30 heads, three "
         "grids, and two bounds on γ.",
         runs=runs,
         pairs=[(f"paper-{HEADS}-0.99", f"{grid}-{HEADS}-{GAMMA_MAX:g}") for grid in ("paper", "gauss", "minimax")],

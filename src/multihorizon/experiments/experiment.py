@@ -1,4 +1,4 @@
-"""An experiment as a value: a list of runs, and the pairs of agents that its figures compare."""
+"""Experiments: lists of runs, and the pairs of agents that figures compare."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from multihorizon.runs.configuration import Configuration
 from multihorizon.runs.configure import configured
 from multihorizon.training.worlds import world
 
-TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # steps at which a discount is recorded
+TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # steps at which the discount of a run is recorded
 LONGEST_TEXT = 10_000  # characters
 
 
@@ -26,13 +26,13 @@ class ExperimentRun:
         agent: The agent. Its name is the label of the run.
         environment: The name of the environment.
         seeds: The number of seeds.
-        wanted: The discount that the agent is configured for. Reports compare it with that of its horizons.
+        wanted: The discount that the agent is configured for. Reports compare it with the discount of the horizons.
         steps: Training steps of each seed; None for the environment's default.
-        training_steps: Training steps of each iteration; None for iterations of equal length, at most the
+        training_steps: Training steps of each iteration; None for equal iterations that are at most as long as the
             environment's default.
         evaluation_steps: Evaluation steps of each iteration; None for the environment's default.
         environments: The number of environments of each seed; None for the environment's default.
-        settings: Settings that override those of the agent and the environment's defaults.
+        settings: Agent settings that override `agent` and the environment's defaults.
 
     Raises:
         InputError: If an argument has the wrong type or a setting does not exist.
@@ -53,7 +53,7 @@ class ExperimentRun:
         short_text("the environment of a run", self.environment)
         if not _plain(self.label):
             raise InputError(
-                f"an agent's name must contain a letter or digit, as it names a folder, got {shown(self.label)}"
+                f"an agent's name must contain a letter or digit, because it names a folder, got {shown(self.label)}"
             )
         if not isinstance(self.wanted, Discount | None):
             raise InputError(
@@ -112,7 +112,7 @@ class Experiment:
         about: One paragraph about the experiment, for its report.
         runs: The runs.
         pairs: Pairs of labels (baseline, challenger) to compare in each environment.
-        panels: The pairs to draw in one figure, with a panel for each.
+        panels: Pairs of labels (baseline, challenger) to draw side by side in one figure.
 
     Raises:
         InputError: If there are no runs, two runs share a folder, or a pair names an unknown label.
@@ -151,8 +151,8 @@ class Experiment:
         """Returns the experiment with different numbers of seeds and steps.
 
         Args:
-            seeds: The number of seeds of each run; None keeps the experiment's.
-            steps: The training steps of each seed; None keeps the experiment's.
+            seeds: The number of seeds of each run; None for no change.
+            steps: The training steps of each seed; None for no change.
         """
         runs = [
             replace(run, seeds=run.seeds if seeds is None else seeds, steps=run.steps if steps is None else steps)
@@ -161,7 +161,7 @@ class Experiment:
         return replace(self, runs=runs)
 
     def description(self) -> dict[str, Any]:
-        """Returns the contents of experiment.json, which describes the runs to readers of the results."""
+        """Returns the contents of experiment.json."""
         return {
             "name": self.name,
             "title": self.title,

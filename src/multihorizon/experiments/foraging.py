@@ -1,4 +1,4 @@
-"""Rainbow and Hyper-Rainbow learn to forage without hazard, and are evaluated by undiscounted returns under hazard."""
+"""Trains Rainbow and Hyper-Rainbow to forage without hazard, and evaluates their returns under hazard."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -45,12 +45,12 @@ def hyper_rainbow() -> AgentConfig:
 
 @dataclass(frozen=True)
 class Forager:
-    """The meals that an agent's seeds choose from each start, and their returns under hazard."""
+    """The meal that each seed chooses from each start, and the returns under hazard."""
 
     agent: str
-    meals: Int[np.ndarray, "S starts"]  # the reward of the meal that each seed walks to
-    earned: Float[np.ndarray, " S"]  # mean undiscounted return of simulated episodes under hazard
-    standard_error: float  # of the mean over all seeds' episodes
+    meals: Int[np.ndarray, "S starts"]  # the rewards of the chosen meals
+    earned: Float[np.ndarray, " S"]  # the mean undiscounted return of simulated episodes under hazard
+    standard_error: float  # of the mean return over all seeds and episodes
 
 
 def forage(
@@ -81,7 +81,7 @@ def forage(
 
 
 def chosen_meals(learner: Learner, world_: FiniteWorld, parameters: PyTree[Array]) -> Int[np.ndarray, "S starts"]:
-    """Returns the meal that each seed's greedy policy reaches from each start without hazard, computed exactly."""
+    """Returns the meal that each seed's greedy policy reaches from each start without hazard."""
     observations = jax.vmap(world_.observe)(jnp.arange(world_.mdp.states))
     values = jax.vmap(lambda p: jax.vmap(lambda o: learner.acting_weights @ learner.values(p, o))(observations))
     greedy = np.asarray(values(parameters).argmax(axis=-1))  # [S states]
@@ -95,14 +95,14 @@ def chosen_meals(learner: Learner, world_: FiniteWorld, parameters: PyTree[Array
 
 @dataclass(frozen=True)
 class Choice:
-    """The meal that a policy reaches from each start, and its mean return under hazard, both computed exactly."""
+    """The meal that a policy reaches from each start, and its mean return under hazard."""
 
     meals: Int[np.ndarray, " starts"]
     earned: float
 
 
 def exact_choice(agent: AgentConfig) -> Choice:
-    """Returns the choices of an agent whose heads have exact values, each under its own best policy."""
+    """Returns the choices of an agent whose heads have the optimal values for their own γ."""
     field = Foraging()
     heads = zip(agent.horizons.gammas, agent.horizons.weights, strict=True)
     values = sum(
@@ -113,7 +113,7 @@ def exact_choice(agent: AgentConfig) -> Choice:
 
 
 def best_choice(prior: Prior = PRIOR) -> Choice:
-    """Returns the best choices under a prior. Only the first action is a choice, so preferences cannot reverse."""
+    """Returns the best choices under a prior. Only the first action is a choice."""
     field = Foraging()
     mdp = field.mdp(prior)
     actions = np.argmax(mdp.rewards, axis=1)
@@ -127,7 +127,7 @@ def best_choice(prior: Prior = PRIOR) -> Choice:
 
 
 def choice_of(actions: Int[np.ndarray, " states"], prior: Prior = PRIOR) -> Choice:
-    """Returns the meal that a policy reaches from each start, and its mean return under a prior, from the exact MDP."""
+    """Returns the meals and the mean return of a policy under a hazard prior."""
     field, policy = Foraging(), np.eye(4)[actions]
     at = field.starts, actions[field.starts]
     meals = action_values(field.mdp(), policy)[at]

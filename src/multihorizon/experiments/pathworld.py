@@ -1,8 +1,8 @@
-"""The four Pathworld tables (Section 7.3 and Appendix F): how far each agent's path values are from the truth.
+"""The four Pathworld tables (Section 7.3 and Appendix F): the errors of each agent's values of the paths.
 
-As in the paper, an agent values the paths without hazard, by its discount. The truth is the undiscounted return of each
-path under hazard. The columns hold mean squared errors: for `ours`, both values are in closed form; for `learned`, the
-agent's values come from Q-learning, with one table for each γ, and the truth from simulated episodes.
+As in the paper, an agent's value of a path is the discounted reward without hazard. The true value is the undiscounted
+return under hazard. A table lists mean squared errors over the paths. In the column `ours`, all values have closed
+forms. In the column `learned`, Q-learning estimates the agents' values, and simulation estimates the true values.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ JUDGING_EPISODES = 200_000  # for each path
 
 @dataclass(frozen=True)
 class PathworldTable:
-    """One table: the hazard of the world, and each agent's horizons and published error, best agent first."""
+    """One table: the true hazard prior, and the horizons and the published error of each agent."""
 
     name: str
     title: str
@@ -67,7 +67,7 @@ def experiments() -> list[PathworldTable]:
         "gamma_max=0.9": (_hyperbolic(gamma_max=0.9), 2.281),
     }
     listed = [
-        ("matching_prior", "the agent's prior matches the world's", true, matching),
+        ("matching_prior", "the agent's prior is the true prior", true, matching),
         ("wrong_k", "agents with different k; the world's k is 0.05", true, wrong_k),
         ("uniform_hazard", "the world's hazard is uniform, with the same mean", hazard.Uniform(2 * K), uniform),
         ("gamma_max", "the largest γ that is learned", true, capped),
@@ -80,7 +80,7 @@ def experiments() -> list[PathworldTable]:
 
 @dataclass(frozen=True)
 class PathworldResult:
-    """The true value of each path, and each agent's value of it, in closed form and learned."""
+    """The true values of the paths and the values of all agents, both in closed form and estimated."""
 
     experiment: PathworldTable
     true: Float[np.ndarray, " paths"]
@@ -89,7 +89,7 @@ class PathworldResult:
     learned: Mapping[str, Float[np.ndarray, " paths"]]
 
     def table(self) -> dict[str, dict[str, float]]:
-        """Returns mean squared errors over the paths: row label → paper, ours, learned."""
+        """Returns the mean squared errors of each agent, by column."""
         return {
             agent: {
                 "paper": self.experiment.paper[agent],
@@ -101,7 +101,7 @@ class PathworldResult:
 
 
 def run(seed: int = 0) -> list[PathworldResult]:
-    """Runs all four experiments, with one run of Q-learning over all of their horizons."""
+    """Computes all four tables from one run of Q-learning over all horizons."""
     learning_rng, judging_rng = np.random.default_rng(seed).spawn(2)
     world, listed = Pathworld(), experiments()
     gammas = np.unique(np.concatenate([h.gammas for e in listed for h in e.agents.values()]))

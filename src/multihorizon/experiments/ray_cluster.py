@@ -28,29 +28,19 @@ ENVIRONMENT = {
     "RAY_gcs_server_request_timeout_seconds": "10",
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # otherwise each worker's death is printed between the results
 }
-# With these settings a local cluster listens only on the loopback interface, as Ray does by default on macOS and
-# Windows. It also requires a token, if this version of Ray supports one. The settings replace the user's own values.
+# With these settings, a local cluster listens only on the loopback interface, and requires a token if Ray supports
+# tokens. They override the user's own settings.
 LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 RETRIES = 20  # how many times a task is restarted after its worker dies
 SECONDS_TO_ANSWER = 5.0
 SECONDS_BETWEEN_LOOKS = 0.5
-SECONDS_TO_LET_GO = 120.0  # longest wait for a run's lock; a worker that lost its node keeps the lock until it exits
-MEMORY_SHARE = 0.9  # share of a GPU's memory for all tasks on it together
+SECONDS_TO_LET_GO = 120.0  # longest wait for a lock that a worker on a lost node may still hold
+MEMORY_SHARE = 0.9  # share of a GPU's memory that all of its tasks use together
 
 
 @contextmanager
 def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int | None) -> Iterator[TrainAll]:
-    """Connects to a Ray cluster and yields a function that trains runs on it.
-
-    Args:
-        address: HOST:PORT of a cluster, "auto" for the one that this machine belongs to, or "local" to start one here.
-        device: "cpu" or "gpu"; by default a GPU if the cluster has one.
-        gpu_share: The share of a GPU that each run takes, in (0, 1]; by default 1.
-        cpus: The CPU cores that each run takes; by default 1.
-
-    Raises:
-        InputError: If Ray is not installed, the cluster cannot be reached, or no node has these resources.
-    """
+    """Connects to a Ray cluster, or starts one if `address` is "local". Yields a function that trains runs on it."""
     if device is not None:
         one_of("device", device, ["cpu", "gpu"])
     for name, value in ENVIRONMENT.items():
@@ -76,11 +66,7 @@ def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Makes Ray start a cluster that listens only on the loopback interface, and requires a token if this version can.
-
-    Ray reads these settings when it is imported, which the user may have done before. They are therefore also set in
-    its modules. `ray.init` cannot set them, and it replaces a loopback address by the machine's network address.
-    """
+    """Applies `LOCAL_ENVIRONMENT`, also to Ray's modules, which may have been imported before."""
     constants: Any = importlib.import_module("ray._private.ray_constants")
     core: Any = importlib.import_module("ray._raylet")
     environment, is_cluster = dict(os.environ), constants.ENABLE_RAY_CLUSTER
@@ -112,7 +98,7 @@ def check_token(is_required: bool) -> None:
 
 
 def check_loopback(addresses: Sequence[str]) -> None:
-    """Raises an error if a node of the cluster on this machine has an address that other machines can reach."""
+    """Raises an error if other machines can reach a node of the local cluster."""
     for address in addresses:
         if not ipaddress.ip_address(address).is_loopback:
             raise InputError(f"Ray started a cluster here that listens on the network, at {address}, so {UNSAFE}")
@@ -124,7 +110,7 @@ def _connect(ray: Any, address: str) -> None:
         ray.init(address="local", include_dashboard=False, **quiet)
         check_loopback([node["NodeManagerAddress"] for node in ray.nodes()])
         return
-    advice = "start one with: ray start --head, or leave out the address for a cluster on this machine"
+    advice = "start one with: ray start --head"
     if address != "auto":
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit() or "/" in host:
@@ -143,7 +129,7 @@ def _connect(ray: Any, address: str) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Silences stderr at the level of the file descriptor, where Ray's core reports its attempts to connect."""
+    """Silences the file descriptor of stderr, because Ray's core writes to it while connecting."""
     kept = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
@@ -155,7 +141,6 @@ def _silence() -> Iterator[None]:
 
 
 def _asked(ray: Any, device: str | None, gpu_share: float | None, cpus: int | None) -> dict[str, float]:
-    """Returns the resources of each task, after checking that some node has them."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     most = {name: max((node.get(name, 0.0) for node in nodes), default=0.0) for name in ("CPU", "GPU")}
     share = 1.0 if gpu_share is None else gpu_share
@@ -165,12 +150,12 @@ def _asked(ray: Any, device: str | None, gpu_share: float | None, cpus: int | No
         raise InputError("the Ray cluster has no GPU; choose the CPU as the device")
     cores = 1 if cpus is None else at_least("cpus", cpus, 1)
     if cores > most["CPU"]:
-        raise InputError(f"cpus must be at most {most['CPU']:g}, the cores of the cluster's largest node, got {cores}")
+        raise InputError(f"cpus must be at most {most['CPU']:g}, the cores of the largest node, got {cores}")
     return {"num_cpus": cores, "num_gpus": share if most["GPU"] and device != "cpu" else 0}
 
 
 class _Board:
-    """An actor that collects statuses and warnings from the workers."""
+    """An actor that collects the statuses and warnings of all workers."""
 
     def __init__(self) -> None:
         self._statuses: dict[str, Status] = {}
@@ -183,7 +168,6 @@ class _Board:
         self._warnings.append(message)
 
     def read(self) -> tuple[dict[str, Status], list[str]]:
-        """Returns all statuses and warnings since the last call."""
         told = self._statuses, self._warnings
         self._statuses, self._warnings = {}, []
         return told
@@ -193,7 +177,7 @@ def _train_all(ray: Any, asked: dict[str, float], left: Sequence[PlannedRun], te
     strategies = importlib.import_module("ray.util.scheduling_strategies")
     this_node = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     board = ray.remote(_Board).options(num_cpus=0, scheduling_strategy=this_node).remote()
-    # Each task has its own process: JAX chooses its device once and frees memory only when the process ends.
+    # Each task has its own process, because JAX chooses its device only once and frees memory only at the end.
     task = ray.remote(max_retries=RETRIES, max_calls=1, scheduling_strategy="SPREAD", **asked)(_task)
     by_folder = {str(one.folder.resolve()): one for one in left}
     tasks = {
@@ -226,7 +210,6 @@ def _ended(ray: Any, task: Any) -> Status:
 
 
 def _task(configuration: Configuration, place: str, within: str, steps: int, gpu_share: float, board: Any) -> Status:
-    """Trains one run in a worker."""
     import jax
 
     ray = importlib.import_module("ray")

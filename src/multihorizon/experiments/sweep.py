@@ -1,4 +1,4 @@
-"""Plans the runs of an experiment in a folder, and trains the unfinished ones from their last checkpoints."""
+"""Plans the runs of an experiment in a folder, and trains unfinished runs from their last checkpoints."""
 
 import gc
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class Status:
     returns: float | None = None  # mean over seeds
     evaluated: bool = False  # whether the returns come from evaluation, not from training
     steps_per_second: float | None = None  # of all seeds together
-    said: str = ""  # why it failed
+    said: str = ""  # why the run failed
 
 
 Tell = Callable[[Status], None]
@@ -71,16 +71,13 @@ class PlannedRun:
 
     @property
     def name(self) -> str:
-        """The agent and the environment, for messages."""
         return f"{self.run.label} in {self.run.environment}"
 
     @property
     def finished(self) -> bool:
-        """Whether the run is finished."""
         return is_finished(self.folder)
 
     def status(self) -> Status:
-        """Returns the status according to the run's folder."""
         if self.finished:
             return Status(State.DONE, step=self.steps)
         done = read_metrics(self.folder)
@@ -92,11 +89,7 @@ TrainAll = Callable[[Sequence[PlannedRun], TellOf, Warn], None]
 
 
 def plan(experiment: Experiment, out: Path, checkpoint_minutes: float) -> list[PlannedRun]:
-    """Returns the runs of an experiment. A run that has started keeps the configuration that it was started with.
-
-    Raises:
-        InputError: If the folder holds something other than this experiment.
-    """
+    """Returns the runs of an experiment. Raises an error if the folder holds something else."""
     configured = [(run, run.configuration(checkpoint_minutes)) for run in experiment.runs]
     planned = [PlannedRun(run, one, inside(out, run.folder), _steps(one)) for run, one in configured]
     _check(experiment, out)
@@ -108,7 +101,7 @@ def _steps(configuration: Configuration) -> int:
 
 
 def describe(experiment: Experiment, out: Path) -> None:
-    """Writes experiment.json, and deletes what finished runs do not need, in case a killed process left it."""
+    """Writes experiment.json, and deletes files that finished runs no longer need."""
     write_json(out / EXPERIMENT, experiment.description(), checked=True)
     for folder in (out / run.folder for run in experiment.runs):
         if is_finished(folder):
@@ -138,14 +131,14 @@ def _check(experiment: Experiment, out: Path) -> None:
     begun = {folder: run for folder, run in runs.items() if (inside(out, folder) / CONFIGURATION).exists()}
     if gone := [folder for folder in begun if folder not in asked]:
         raise InputError(
-            f"{out} holds runs that {name} no longer lists: {', '.join(gone)}; add them to {name}, move their folders "
-            "elsewhere, or choose another folder"
+            f"{out} holds runs that {name} no longer lists: {', '.join(gone)}; add these runs to {name}, or choose "
+            "another folder"
         )
     for folder, run in begun.items():
         if differs := difference(run, asked[folder]):
             raise InputError(
                 f"{out} holds {folder}, which was started with other options: {differs}; give the same options "
-                "again, or choose another folder"
+                "or choose another folder"
             )
 
 
@@ -156,8 +149,7 @@ def _essence(run: dict[str, Any]) -> dict[str, Any]:
 def _begun(one: PlannedRun) -> PlannedRun:
     """Returns the run with the configuration that it was started with.
 
-    Only the time between checkpoints and the number of evaluation environments may differ; the latter depends on the
-    device.
+    The new configuration may differ only in the time between checkpoints and the number of evaluation environments.
     """
     held = read_configuration(one.folder)
     asked = replace(
@@ -171,7 +163,7 @@ def _begun(one: PlannedRun) -> PlannedRun:
 
 
 class Speed:
-    """The speed of learning since the run was started or resumed, excluding warm-up and compilation."""
+    """The speed of learning, excluding warm-up and compilation."""
 
     def __init__(self) -> None:
         self._from: int | None = None
@@ -204,7 +196,7 @@ def train(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) ->
         report(Progress(outcome.step, outcome.returns, None, 0.0, outcome.steps_per_second))
 
     refuse_folders(folder)
-    # `world` may import the environment's module, which is safe: the user chose the environment.
+    # `world` may import a module, which is safe because the user chose the environment.
     with made(configuration, env=world(configuration.environment)) as trainer:
         memory.check(trainer)
         with closing(Records(folder, configuration)) as records:
@@ -239,7 +231,7 @@ def here(left: Sequence[PlannedRun], tell: TellOf, warn: Warn) -> None:
     """Trains runs one after another in this process."""
     for one in left:
         tell(one, attempt(one.configuration, one.folder, partial(tell, one), warn))
-        gc.collect()  # a trainer and its compiled methods form a reference cycle, which keeps device memory allocated
+        gc.collect()  # frees device memory, which a reference cycle of the trainer keeps allocated
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

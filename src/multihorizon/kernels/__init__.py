@@ -1,4 +1,4 @@
-"""GPU kernels written with Pallas for Triton: whether they are used, and how they are compiled."""
+"""GPU kernels, written with Pallas for Triton."""
 
 from typing import Any
 

@@ -1,7 +1,6 @@
-"""A convolution with SAME padding, its bias and its ReLU, computed in one of several ways.
+"""A convolution with SAME padding, bias and ReLU, computed by a GPU kernel or in plain JAX.
 
-For convolutions, only this module chooses between GPU kernels and implementations in plain JAX. Functions are written
-for one image; vmap adds the batch and the seeds.
+Functions take one image; vmap adds the batch and the seeds.
 """
 
 from enum import Enum
@@ -19,13 +18,13 @@ from multihorizon.kernels import fused_convolution
 class Convolve(Enum):
     """How a convolution is computed. Weights and results are the same; speed depends on the device."""
 
-    PLAIN = "XLA's convolution: fastest on a CPU, except inside compiled loops, where it is single-threaded"
-    PRODUCTS = "gathered patches and one matrix product: fastest inside compiled loops on a CPU"
-    FUSED = "our GPU kernels for convolutions and heads where they support the sizes, otherwise `PRODUCTS`"
+    PLAIN = "XLA's convolution: fastest on a CPU outside compiled loops"
+    PRODUCTS = "gathered patches and one matrix product: fastest on a CPU inside compiled loops"
+    FUSED = "our GPU kernels if they support the sizes, otherwise `PRODUCTS`"
 
 
 def convolve_for(in_loop: bool) -> Convolve:
-    """Returns the fastest way on this device; `in_loop` means inside a compiled loop."""
+    """Returns the fastest implementation on this device. `in_loop` means inside a compiled loop."""
     if kernels.in_use():
         return Convolve.FUSED
     return Convolve.PLAIN if jax.default_backend() == "cpu" and not in_loop else Convolve.PRODUCTS
@@ -54,9 +53,9 @@ def _products(x: Float[Array, "h w I"], weight: Float[Array, "k k I O"], stride:
 def gather_patches(
     pixels: Float[Array, "hw I"], height: int, width: int, size: int, stride: int
 ) -> Float[Array, "out taps I"]:
-    """Returns the patch under each position of a convolution with SAME padding.
+    """Returns the patch at each output position of a convolution with SAME padding.
 
-    Its gradient is a gather too. Automatic differentiation would produce a scatter, which is slow on a GPU.
+    The custom gradient is a gather. Automatic differentiation would produce a scatter, which is slow on a GPU.
     """
     return _rows(pixels, _places(height, width, size, stride)[0])
 
@@ -110,9 +109,9 @@ def _gathered_from_many(
 def _places(
     height: int, width: int, size: int, stride: int
 ) -> tuple[Int[np.ndarray, "out taps"], Int[np.ndarray, "hw m"]]:
-    """Returns the pixel under each (position, tap) of the kernel, and the (position, tap) pairs over each pixel.
+    """Returns the pixel that each (position, tap) pair reads, and the (position, tap) pairs that read each pixel.
 
-    A tap is one of the size × size cells of the kernel. An index one past the last stands for no pixel or no pair.
+    A tap is one of the size × size cells of the filter. An index past the end means no pixel or no pair.
     """
 
     def along(length: int) -> Int[np.ndarray, "out size"]:

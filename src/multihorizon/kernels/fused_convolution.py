@@ -1,8 +1,7 @@
-"""A convolution with SAME padding, its bias and its ReLU as one GPU kernel, with two for the gradients.
+"""GPU kernels for a convolution with SAME padding, bias and ReLU, and for its gradients.
 
-XLA's version takes twice as long: it writes the patches to memory, broadcasts the bias and transposes the result. These
-kernels read patches in place. They are written for one image; vmap adds the batch and the seeds to the grid. Their
-plain twin is `plain`, followed by the bias and the ReLU.
+XLA takes twice as long: it writes the patches to memory, broadcasts the bias and transposes the result. The kernels
+take one image; vmap adds the batch and the seeds to the grid. The tests compare them with `plain`, bias and ReLU.
 """
 
 from dataclasses import dataclass
@@ -17,16 +16,15 @@ from jaxtyping import Array, Bool, Float, Int
 
 from multihorizon.kernels import options
 
-TAPS = 64  # inputs of an output position that one matrix product multiplies
+TAPS = 64  # inputs per output position in one block of patches
 LEAST = 16  # smallest number of rows or columns in a matrix product
-PLACES = 32  # output positions that one program of the grid computes
+PLACES = 32  # output positions per program of the grid
 
 
 def fits(weight_shape: tuple[int, ...], stride: int) -> bool:
-    """Returns whether the sizes suit the kernels.
+    """Returns whether the kernels support these sizes.
 
-    Matrix products need powers of two that are not too small. The gradient with respect to the image needs a
-    filter whose size is a multiple of the stride.
+    Matrix products need powers of two. The gradient of the image needs a filter size that is a multiple of the stride.
     """
     size, _, inputs, outputs = weight_shape
     powers = all(n & (n - 1) == 0 for n in (inputs, outputs))
@@ -70,7 +68,7 @@ class Geometry:
         return max((self.out_width - 1) * self.stride + self.size - self.width, 0) // 2
 
     def patches(self, image: Any, places: Int[Array, " m"], first_tap: Any) -> Float[Array, "m taps"]:
-        """Returns `TAPS` inputs of each output position in `places`, starting with input `first_tap`."""
+        """Returns `TAPS` inputs of each output position, starting with input `first_tap`."""
         taps = first_tap + jnp.arange(TAPS)
         tap, channel = _divided(taps, self.inputs)
         down, right = _divided(tap, self.size)
@@ -87,7 +85,7 @@ def _geometry(image: Float[Array, "h w I"], weight: Float[Array, "k k I O"], str
 
 
 def _divided(number: Any, by: int) -> tuple[Any, Any]:
-    """Returns quotient and remainder of non-negative numbers; Triton does not support Python's // and %."""
+    """Returns quotient and remainder of non-negative numbers. Triton does not support Python's // and %."""
     quotient = jax.lax.div(number, jnp.full_like(number, by))
     return quotient, number - quotient * by
 
@@ -140,7 +138,7 @@ def _weight_kernel(
 
 
 def _image_kernel(geometry: Geometry, weight: Any, out: Any, gradient: Any, image_gradient: Any) -> None:
-    """Computes the gradient with respect to the image. Pixels with equal coordinates modulo the stride share taps."""
+    """Computes the gradient of the image. Pixels whose coordinates are equal modulo the stride use the same taps."""
     row, column = _divided(pl.program_id(0), geometry.stride)
     y, x = _divided(pl.program_id(1) * PLACES + jnp.arange(PLACES), -(-geometry.width // geometry.stride))
     y, x = y * geometry.stride + row, x * geometry.stride + column
@@ -207,7 +205,7 @@ def _backward(stride: int, kept: Any, gradient: Array) -> tuple[Array, Array, Ar
     ]
     grid: tuple[int, ...] = (geometry.taps // TAPS,)
     of_weight, of_bias = _call(partial(_weight_kernel, geometry), grid, shapes, specs)(image.reshape(-1), out, gradient)
-    if geometry.inputs < LEAST:  # a first layer: XLA removes this gradient, as nothing uses it
+    if geometry.inputs < LEAST:  # nothing uses this gradient of a first layer, so XLA removes it
         slopes = jnp.where(out > 0, gradient, jnp.zeros_like(gradient)).reshape(
             geometry.out_height, geometry.out_width, -1
         )

@@ -1,8 +1,7 @@
 """Two GPU kernels for prioritised replay: one draws transitions by priority, one writes new priorities.
 
-XLA compiles these two operations to nine and six kernels, each of which runs for less time than its launch takes. The
-two kernels in this file are written for one seed; vmap adds further seeds to the grid. Their plain twins are in
-`agents/replay.py`.
+XLA compiles these operations to nine and six kernels, and each kernel takes longer to launch than to run. The kernels
+in this file take one seed; vmap adds seeds to the grid. `agents/replay.py` has versions in plain JAX.
 """
 
 from functools import partial
@@ -28,8 +27,7 @@ def _row(ref: Any, *place: Any, length: int) -> Any:
 def _search(values: Float[Array, " w"], share: Float[Array, ""], length: int) -> Int[Array, ""]:
     """Returns the first index whose running sum exceeds the fraction `share` of the total.
 
-    If values are not finite, there may be no such index. The result is still less than `length`, so that writes stay in
-    bounds.
+    The result is less than `length` even if values are not finite, so that writes stay in bounds.
     """
     sums = jnp.cumsum(values)
     whole = jnp.max(sums)
@@ -51,16 +49,9 @@ def draw(
     parts: Float[Array, " B"],
     within: Float[Array, " B"],
 ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-    """Draws B entries with probabilities proportional to their priorities: first a block, then an entry within it.
+    """Draws B entries with probabilities proportional to their priorities, and returns their indices and priorities.
 
-    Args:
-        priorities: The priorities of all entries.
-        block_sums: The sum of the priorities of each block.
-        parts: A uniform number in [0, 1) for each draw, which selects the block.
-        within: A uniform number in [0, 1) for each draw, which selects the entry within the block.
-
-    Returns:
-        The indices drawn and their priorities.
+    Uniform numbers in [0, 1) select a block (`parts`) and an entry within the block (`within`).
     """
     shapes = [jax.ShapeDtypeStruct(parts.shape, jnp.int32), jax.ShapeDtypeStruct(parts.shape, jnp.float32)]
     call = pl.pallas_call(_draw_kernel, grid=parts.shape, out_shape=shapes, **options())
@@ -71,8 +62,8 @@ def draw(
 def _write_kernel(batch: int, old: Any, old_sums: Any, indices: Any, values: Any, priorities: Any, sums: Any) -> None:
     """Writes one priority and the sum of its block.
 
-    Several programs may write to the same block without synchronisation. Each applies all new values of the block to
-    its own copy, so it does not matter whether it reads the others' old or new values.
+    Programs that write to the same block are not synchronised. They write the same values, because each program applies
+    all new priorities to its own copy of the block.
     """
     del old, old_sums  # aliases of the outputs
     width = priorities.shape[1]

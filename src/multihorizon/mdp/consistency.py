@@ -1,14 +1,13 @@
-"""Three ways to act by a discount d(t) = Σ wᵢ γᵢ^t that is not exponential, solved exactly.
+"""Solves for the behaviour of naive, precommitted and sophisticated agents under a discount d(t) = Σ wᵢ γᵢ^t.
 
-Under such a discount a plan that is best today need not be best tomorrow. A *naive* agent plans again at each step. A
-*precommitted* agent keeps the plan of the first step. It updates its belief as it survives, so that after t steps head
-i has the weight wᵢ γᵢ^t. A *sophisticated* agent knows that its later selves will choose for themselves, and plays a
-best response to them.
+If the discount is not exponential, the best plan today need not be the best plan tomorrow. A *naive* agent plans again
+at each step. A *precommitted* agent keeps its first plan: after t steps, head i has the weight wᵢ γᵢ^t. A
+*sophisticated* agent plays a best response to its own later choices.
 
-`naive` and `precommitted` solve for the best plan itself. The paper's agent instead has one head per γ, and each head
-bootstraps from its own best action. Its heads therefore have the values of H different plans; `naive_by_heads` and
-`precommitted_by_heads` are the limits of such agents. If all heads bootstrap from the acting policy, their fixed points
-are the equilibria of `sophisticated`.
+`naive` and `precommitted` compute the best plans. The paper's agent instead has one head per γ. Each head bootstraps
+from its own best action and therefore values a different plan. `naive_by_heads` and `precommitted_by_heads` return what
+agents with such heads converge to. If all heads bootstrap from the agent's action, the fixed points of learning are the
+equilibria of `sophisticated`.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,18 +26,18 @@ from multihorizon.mdp.model import HazardousMDP, check_mdp
 from multihorizon.mdp.values import optimal_control
 from multihorizon.mdp.weighted_heads import MOST_STEPS, Behaviour, WeightedHeads, check_horizons
 
-MOST_POLICIES = 20_000  # up to this number, all policies are tested for an equilibrium
-BEST_RESPONSES = 200  # `_respond` gives up each of its two series of best responses after this many
+MOST_POLICIES = 20_000  # all policies are tested for an equilibrium if there are at most this many
+BEST_RESPONSES = 200  # most iterations of each of the two loops in `_respond`
 Response = Callable[[Int[np.ndarray, " S"]], Int[np.ndarray, " S"]]
 
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium(Behaviour):
-    """Behaviour that no self can improve by changing its own action alone.
+    """Behaviour that the agent cannot improve by changing its action at one step only.
 
     Attributes:
-        others: Equilibria with other values, if several were found. This one has the largest mean value.
-        exhaustive: Whether `others` lists every other equilibrium in pure policies, apart from ties.
+        others: The other equilibria that were found, by decreasing mean value.
+        exhaustive: Whether all equilibria in pure policies were found, apart from ties.
     """
 
     others: tuple[Behaviour, ...] = ()
@@ -46,10 +45,10 @@ class Equilibrium(Behaviour):
 
 
 def own_head_values(mdp: HazardousMDP, horizons: Horizons) -> Float[np.ndarray, "H S A"]:
-    """Returns Q_γ of each head, bootstrapped from its own best action as in the paper's agents.
+    """Returns Q_γ of each head, if each head bootstraps from its own best action as in the paper.
 
     Args:
-        mdp: The MDP, with a known hazard. Its discount is not used.
+        mdp: The MDP, with a known hazard. Its discount is ignored.
         horizons: The discount factors, with γ e^{-λ} < 1.
     """
     check_mdp(mdp)
@@ -60,10 +59,10 @@ def own_head_values(mdp: HazardousMDP, horizons: Horizons) -> Float[np.ndarray, 
 def acting_head_values(
     mdp: HazardousMDP, horizons: Horizons, actions: Int[np.ndarray, " S"]
 ) -> Float[np.ndarray, "H S A"]:
-    """Returns Q_γ of each head, bootstrapped from the action that the agent takes.
+    """Returns Q_γ of each head, if all heads bootstrap from the agent's action.
 
     Args:
-        mdp: The MDP, with a known hazard. Its discount is not used.
+        mdp: The MDP, with a known hazard. Its discount is ignored.
         horizons: The discount factors, with γ e^{-λ} < 1.
         actions: The action that the agent takes in each state [S].
     """
@@ -83,13 +82,13 @@ def naive(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Be
     """Returns the behaviour of an agent that plans again at each step and takes the first action of the best plan.
 
     Args:
-        mdp: The MDP, with a known hazard. Its discount is not used.
+        mdp: The MDP, with a known hazard. Its discount is ignored.
         horizons: The discount Σ wᵢ γᵢ^t.
-        steps: The length of an episode, if it is cut off; by default it is not.
+        steps: The length of an episode; by default unlimited.
 
     Raises:
-        InputError: If the hazard is not known, transitions have durations, or there is too much to compute for so many
-            steps. Without `steps`, also if the head with the largest γ has a negative weight or γ e^{-λ} is 1.
+        InputError: If the hazard is not known, transitions have durations, or the computation would be too large. If
+            `steps` is not given, the largest γ must have a positive weight and satisfy γ e^{-λ} < 1.
     """
     heads = WeightedHeads(mdp, horizons)
     if steps is None:
@@ -98,15 +97,14 @@ def naive(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Be
 
 
 def precommitted(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Behaviour:
-    """Returns the behaviour of an agent that keeps its first plan, which is the best by its discount.
+    """Returns the behaviour of an agent that makes the best plan at the first step and keeps it.
 
-    The plan is found backwards in time. At time t head i has the weight wᵢ γᵢ^t, and for large t only the head with the
-    largest γ matters.
+    The plan is computed backwards in time. At time t, head i has the weight wᵢ γᵢ^t.
 
     Args:
-        mdp: The MDP, with a known hazard. Its discount is not used.
+        mdp: The MDP, with a known hazard. Its discount is ignored.
         horizons: The discount Σ wᵢ γᵢ^t.
-        steps: The length of an episode, if it is cut off; by default it is not.
+        steps: The length of an episode; by default unlimited.
 
     Raises:
         InputError: In the same cases as `naive`.
@@ -118,10 +116,12 @@ def precommitted(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None
 
 
 def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
-    """Returns what the paper's agent converges to: argmax Σ wᵢ Q_γᵢ, each head bootstrapped from its own best action.
+    """Returns the behaviour that the paper's agent converges to: it maximises Σ wᵢ Q_γᵢ(s, a) over a.
+
+    Each head bootstraps from its own best action.
 
     Args:
-        mdp: The MDP, with a known hazard. Its discount is not used.
+        mdp: The MDP, with a known hazard. Its discount is ignored.
         horizons: The discount Σ wᵢ γᵢ^t.
     """
     check_horizons(horizons)
@@ -130,12 +130,12 @@ def naive_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
 
 
 def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
-    """Returns the limit of a precommitted agent with one head per γ: argmax Σ wᵢ γᵢ^t Q_γᵢ at time t.
+    """Returns the behaviour that a precommitted agent converges to: at time t it maximises Σ wᵢ γᵢ^t Q_γᵢ(s, a) over a.
 
-    Each head is bootstrapped from its own best action.
+    Each head bootstraps from its own best action.
 
     Args:
-        mdp: The MDP, with a known hazard. Its discount is not used.
+        mdp: The MDP, with a known hazard. Its discount is ignored.
         horizons: The discount Σ wᵢ γᵢ^t.
     """
     heads = WeightedHeads(mdp, horizons)
@@ -145,21 +145,19 @@ def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
 
 
 def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Equilibrium:
-    """Returns an equilibrium of the agent's selves: each self's action is the best, given the actions of the others.
+    """Returns an equilibrium, in which every action is a best response to the agent's own later actions.
 
-    Where the horizon is finite, because `steps` is given or because no state can be visited twice, the equilibrium is
-    found backwards in time and is unique except for ties. Otherwise it is a fixed point among pure policies that do not
-    depend on time: all policies are tried if there are at most 20,000; otherwise best responses are iterated
-    from several starts.
+    If `steps` is given or no state can be visited twice, the equilibrium is computed backwards in time. It is then
+    unique except for ties. Otherwise the search covers only pure policies that do not depend on time. It tries all of
+    them if there are at most 20,000, and otherwise iterates best responses from several starts.
 
     Args:
-        mdp: The MDP, with a known hazard. Its discount is not used.
+        mdp: The MDP, with a known hazard. Its discount is ignored.
         horizons: The discount Σ wᵢ γᵢ^t.
-        steps: The length of an episode, if it is cut off; by default it is not.
+        steps: The length of an episode; by default unlimited.
 
     Raises:
-        InputError: If the hazard is not known, or if no equilibrium exists or none is found (the message says which).
-            Where the horizon is not finite, also if γ e^{-λ} is 1.
+        InputError: If the hazard is not known, no equilibrium is found, or values can be infinite because γ e^{-λ} = 1.
     """
     heads = WeightedHeads(mdp, horizons)
     if steps is not None:
@@ -177,7 +175,7 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
 
 
 def _visited_once(mdp: HazardousMDP) -> Int[np.ndarray, " S"] | None:
-    """Returns the states, each listed after all states that it leads to; None if a state can be visited twice."""
+    """Returns the states in an order with successors first, or None if a state can be visited twice."""
     rows = sparse.coo_array(mdp.matrix)
     starts, ends = rows.coords[0] // mdp.actions, rows.coords[1]
     graph = sparse.csr_array((np.ones(len(starts)), (starts, ends)), shape=(mdp.states, mdp.states))
@@ -205,7 +203,7 @@ def _backwards(heads: WeightedHeads, order: Int[np.ndarray, " S"]) -> Equilibriu
 
 
 def _respond(response: Response, policy: Int[np.ndarray, " S"]) -> Iterator[Int[np.ndarray, " S"]]:
-    """Yields fixed points of repeated best responses, first in all states at once, then in one state at a time."""
+    """Yields fixed points of best responses, iterated in all states at once and then in one state at a time."""
     for at_once in (True, False):
         current = policy
         for turn in range(BEST_RESPONSES):
@@ -241,8 +239,8 @@ def _fixed_point(heads: WeightedHeads) -> Equilibrium:
         tried = f"{2 * BEST_RESPONSES} best responses from each of {len(starts)} starts found none"
     if not stable:
         raise InputError(
-            f"no equilibrium in pure policies that do not depend on time: {tried}; give steps (the length of an "
-            "episode); then an equilibrium always exists"
+            f"no equilibrium in pure policies that do not depend on time: {tried}; give steps, the length of an "
+            "episode, which guarantees an equilibrium"
         )
     found: list[Behaviour] = []
     for policy in stable:

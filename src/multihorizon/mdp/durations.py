@@ -1,7 +1,7 @@
-"""Values of MDPs with durations, where the product of survival and discount is not exponential.
+"""Sums the values of MDPs with durations, for any product of survival and discount that is not exponential.
 
-A reward may then come at any sum of durations. `timed_series` sums over these times in order, and stops when the rest
-of the sum is negligible. Its cost grows with the number of different times, not with how large they are.
+A reward can come at any sum of durations. `timed_series` goes through these times in order, until the remaining terms
+are negligible. Its cost grows with the number of different times, not with the lengths of the durations.
 """
 
 import heapq
@@ -16,10 +16,10 @@ from multihorizon.errors import InputError
 from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, Policy
 
-TOLERANCE = 1e-12  # largest allowed sum of the terms that are left out, relative to the largest value
-SHARE = 1e-3  # leaving out the terms of one time may use up to this share of the remaining tolerance
+TOLERANCE = 1e-12  # largest error from all omitted terms, relative to the largest value
+SHARE = 1e-3  # largest share of the remaining tolerance that is spent on one time
 MOST_TIMES = 100_000
-BLOCK = 64  # times at which s(t) d(t) is evaluated together
+BLOCK = 64  # number of times at which s(t) d(t) is evaluated at once
 
 
 def timed_series(
@@ -27,20 +27,12 @@ def timed_series(
 ) -> Float[np.ndarray, "S A"]:
     """Returns Σ_t s(t) d(t) E[R_t] [S A], where t goes through all sums of durations.
 
-    Let W_t(s, a) be the expected reward at time t after a first transition (s, a) at time 0, and U_t(s) = Σ π W_t. Then
-    W_t = R at t = 0, and each U_t adds P U_t to W_{t + dt}. With s(t) d(t) ≤ bound · slowest^t, leaving out U_t
-    changes the values by at most bound · slowest^t · max|U_t| · M, where M is the largest expected number of visits to
-    states that can still earn, discounted by slowest^t.
+    Let W_t(s, a) be the expected reward at time t after the transition (s, a) at time 0, and let U_t = Σ_a π W_t. The
+    recursion begins with W_0 = R, and each U_t contributes P U_t to W_{t + dt}.
 
-    Args:
-        mdp: The MDP, with durations.
-        policy: The probability of each action in each state [S A].
-        rewards: The expected reward of each state under the policy [S].
-        live: Whether each state can still earn [S].
-        slowest: The γ of an exponential bound on s(t) d(t).
-
-    Raises:
-        InputError: If the values depend on more than 100,000 different times.
+    The discount satisfies s(t) d(t) ≤ bound · slowest^t. Omitting U_t therefore changes the values by at most
+    bound · slowest^t · max|U_t| · M. Here M is the largest expected discounted number of visits to states that can
+    still earn rewards.
     """
     assert mdp.durations is not None
     keep = sparse.diags_array(live.astype(float))
@@ -89,7 +81,7 @@ def timed_series(
     else:
         raise InputError(
             f"rewards come at more than {MOST_TIMES:,} different times, too many to sum; use durations with a larger "
-            "common unit, an exponential discount under a known hazard, or compute the values of each head separately"
+            "common unit, or an exponential discount under a known hazard"
         )
     if block:
         add_block()
@@ -99,12 +91,8 @@ def timed_series(
 def in_whole_ticks(lengths: Float[np.ndarray, " n"]) -> tuple[list[int], int]:
     """Returns durations as whole numbers of ticks, and the number of ticks in one unit of time.
 
-    All sums of durations are computed in ticks, because a discount may jump at a certain time. Each duration is read as
-    the decimal number that it prints as: 0.1 is exactly 1/10. So a step of 0.1 followed by one of 0.2 ends at the same
-    time as a step of 0.3.
-
-    Args:
-        lengths: Different durations.
+    Sums of ticks are exact, which matters if the discount jumps at some time. A duration counts as the decimal number
+    that Python prints for it. For example, 0.1 is exactly 1/10, and steps of 0.1 and 0.2 last as long as a step of 0.3.
     """
     exact = [Fraction(repr(float(length))) for length in lengths]
     unit = math.lcm(*(one.denominator for one in exact))

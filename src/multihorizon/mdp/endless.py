@@ -1,8 +1,7 @@
-"""Values of tasks that never end, where survival s(t) times discount d(t) falls as a power law with a finite sum.
+"""Sums the values of tasks that never end, if the product of survival and discount falls as a power law.
 
-The expected reward E[R_t] of a finite Markov chain approaches a sequence that repeats itself with the chain's period.
-From then on, each of its values is multiplied by the sum of s(t) d(t) over the times t at which that value recurs. The
-Euler-Maclaurin formula gives this sum.
+The expected reward E[R_t] of a finite Markov chain becomes periodic in t. The value of each phase of the period is then
+its expected reward times the sum of s(t) d(t) over the times of this phase. The Euler-Maclaurin formula gives the sum.
 """
 
 import math
@@ -19,17 +18,17 @@ from multihorizon.mdp.model import HazardousMDP
 
 MOST_TERMS = 2_000_000
 TOO_LONG = f"episodes under this policy are too long to sum: more than {MOST_TERMS:,} steps contribute to the value"
-MOST_KEPT = 50_000_000  # expected rewards of one period
-REPEATS = 1e-14  # relative; expected rewards that differ by less count as equal
-SETTLED = 1024  # periods after which three terms of the formula are accurate
-MARGIN = 1e-6  # required excess of the exponent over 1
-SETTLING = 1e-5  # share of the longest time; the exponent at this earlier time is compared with that at the longest
-TAIL = 1e-10  # largest error of the sum after the longest time, relative to the whole sum
+MOST_KEPT = 50_000_000  # largest number of expected rewards in memory
+REPEATS = 1e-14  # relative tolerance within which expected rewards count as equal
+SETTLED = 1024  # the Euler-Maclaurin formula applies after this many periods
+MARGIN = 1e-6  # the exponent of the power law must exceed 1 by this much
+SETTLING = 1e-5  # the change of the exponent is measured from this fraction of the longest time on
+TAIL = 1e-10  # largest relative error that times beyond the longest time may cause
 X, W = np.polynomial.legendre.leggauss(20)
 
 
 def refuse_infinite_sums(mdp: HazardousMDP, state: int) -> None:
-    """Raises an InputError unless Σ s(t) d(t) is known to be finite. s·d falls as t^{-a}, and the sum needs a > 1."""
+    """Raises an InputError unless Σ s(t) d(t) is known to be finite: s·d must fall as t^{-a} with a > 1."""
     if mdp.discount.prior is not None and _exponent(mdp, _longest(mdp)) > 1 + MARGIN:
         return
     raise InputError(
@@ -42,28 +41,21 @@ def refuse_infinite_sums(mdp: HazardousMDP, state: int) -> None:
 def endless_series(
     mdp: HazardousMDP, chain: sparse.csr_array, rewards: Float[np.ndarray, " S"], first: sparse.csr_array
 ) -> Float[np.ndarray, "S A"]:
-    """Returns Σ_t s(t) d(t) E[R_t] [S A].
-
-    Args:
-        mdp: The MDP. Its discount has a prior, and Σ s(t) d(t) is finite.
-        chain: The transitions under the policy among the states that can still earn [S S].
-        rewards: The expected reward of each state [S].
-        first: The transitions of the first step [S·A S].
-    """
+    """Returns Σ_t s(t) d(t) E[R_t] [S A]. The discount must have a prior, and Σ s(t) d(t) must be finite."""
     period = _period(chain)
     if 1 + SETTLED * period > MOST_TERMS or period * mdp.states > MOST_KEPT:
         raise InputError(TOO_LONG)
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     expected = rewards
-    earlier = np.full((period, mdp.states), np.nan)  # expected rewards over the last period before `start`
-    start, end = 1, 1 + SETTLED * period  # start ≡ 1 modulo the period, so `recent` and `earlier` have the same phase
+    earlier = np.full((period, mdp.states), np.nan)  # the expected rewards of the previous block
+    start, end = 1, 1 + SETTLED * period  # `start` stays 1 modulo the period, so that all blocks have the same phase
     while end <= MOST_TERMS:
         recent = np.empty((period, mdp.states))
         for t, share in enumerate(np.asarray(_shares(mdp, np.arange(start, end))), start):
             total = total + share * (first @ expected)
             recent[(t - 1) % period] = expected
             expected = chain @ expected
-        # Rows add up to 1 only up to rounding, and each step adds that error.
+        # The rows of `chain` have rounding errors, which add up over the steps.
         same = REPEATS + end * np.finfo(float).eps
         if np.abs(recent - earlier).max() <= same * np.abs(rewards).max():  # false while `earlier` is NaN
             rest = tail_sums(mdp, end, period)
@@ -75,8 +67,8 @@ def endless_series(
 def tail_sums(mdp: HazardousMDP, start: int, period: int) -> Float[np.ndarray, " period"]:
     """Returns Σ_j c(start + i + j · period) for i = 0, ..., period - 1, where c = s·d.
 
-    By the Euler-Maclaurin formula the sum is ∫c / p + c/2 - p c'/12, where p is the period. The omitted terms
-    have order (p / start)^4 and are negligible if start ≥ 1024 p.
+    By the Euler-Maclaurin formula, each sum is (∫c) / p + c/2 - p c'/12 for the period p. The omitted terms are of
+    order (p / start)^4, which is negligible if start ≥ 1024 p.
     """
     at, longest = start + np.arange(period, dtype=float), _longest(mdp)
     c = _shares(mdp, at)
@@ -87,26 +79,24 @@ def tail_sums(mdp: HazardousMDP, start: int, period: int) -> Float[np.ndarray, "
     unsettled = abs(exponent - _exponent(mdp, SETTLING * longest)) / (exponent - 1)
     if beyond * unsettled > TAIL * (covered + beyond):
         raise InputError(
-            f"the values cannot be computed: {mdp.discount.label} under hazard {mdp.hazard} falls too slowly, so that "
-            f"times beyond {longest:g} matter; use a larger k or s, an episodic task or a discount that falls faster"
+            f"the values cannot be computed: {mdp.discount.label} under hazard {mdp.hazard} falls so slowly that "
+            f"times beyond {longest:g} matter; use an episodic task or a discount that falls faster"
         )
     integrals = covered + beyond + np.append(np.cumsum(between[::-1])[::-1], 0.0)
     return integrals / period + c / 2 + period * _rate(mdp, at) * c / 12
 
 
 def _longest(mdp: HazardousMDP) -> float:
-    """Returns the longest time at which s and d are known."""
     assert mdp.discount.prior is not None
     return min(mdp.hazard.longest_time, mdp.discount.prior.longest_time)
 
 
 def _exponent(mdp: HazardousMDP, t: float) -> float:
-    """Returns -d ln c / d ln t, the exponent of c(t) = s(t) d(t) if it is a power law."""
+    """Returns -d ln c / d ln t for c(t) = s(t) d(t). This is the exponent a if c falls as t^{-a}."""
     return t * float(_rate(mdp, t))
 
 
 def _shares(mdp: HazardousMDP, t: np.ndarray | float) -> Values:
-    """Returns c(t) = s(t) d(t)."""
     return np.exp(mdp.hazard.log_survival(t) + mdp.discount.log(t))
 
 
@@ -117,7 +107,7 @@ def _rate(mdp: HazardousMDP, t: np.ndarray | float) -> Values:
 
 
 def _integral(mdp: HazardousMDP, low: float, high: float) -> float:
-    """Integrates c(t) by Gauss-Legendre panels of width at most 1 in ln t, on which a power law is smooth."""
+    """Integrates c(t) by Gauss-Legendre quadrature over ln t, in panels of width at most 1."""
     edges = np.linspace(math.log(low), math.log(high), math.ceil(math.log(high / low)) + 1)
     half = np.diff(edges)[:, None] / 2
     t = np.exp(edges[:-1, None] + half * (1 + X))
@@ -125,7 +115,7 @@ def _integral(mdp: HazardousMDP, low: float, high: float) -> float:
 
 
 def _period(chain: sparse.csr_array) -> int:
-    """Returns the period of the limit of E[R_t]: the least common multiple of the periods of the closed classes."""
+    """Returns the least common multiple of the periods of the closed classes."""
     count, label = csgraph.connected_components(chain, connection="strong")
     arrows = sparse.coo_array(chain)
     starts, ends = (x[arrows.data > 0] for x in arrows.coords)
@@ -138,8 +128,8 @@ def _period(chain: sparse.csr_array) -> int:
             continue
         root = int(np.flatnonzero(label == one)[0])
         steps = csgraph.dijkstra(chain, indices=root, unweighted=True)
-        # The period of a class is the greatest common divisor of the lengths of its cycles. Each such length is a sum
-        # of differences steps[start] + 1 - steps[end], whose greatest common divisor is the period too.
+        # The period of a class is the greatest common divisor of its cycle lengths. The divisor is the same for the
+        # differences steps[start] + 1 - steps[end] of all transitions, because each cycle length is a sum of them.
         lengths = np.abs(steps[starts[inside]] + 1 - steps[ends[inside]]).astype(int)
         period = math.lcm(period, int(np.gcd.reduce(lengths)))
     return period

@@ -1,4 +1,4 @@
-"""Tabular Q-learning over many horizons at once: one stream of experience, a table for each γ."""
+"""Tabular Q-learning for several discount factors at once, from one stream of experience."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from multihorizon.discounting.horizons import discount_factors
 from multihorizon.errors import InputError, at_least
 from multihorizon.mdp.model import HazardousMDP, check_mdp
 
-RATE_POWER = 0.8  # step size 1 / visits^0.8: fast, with guaranteed convergence (Even-Dar & Mansour, 2003)
+RATE_POWER = 0.8  # the step size 1 / visits^0.8 guarantees fast convergence (Even-Dar & Mansour, 2003)
 MOST_STEPS = 100_000
 MOST_EPISODES = 10_000_000
 
@@ -21,9 +21,8 @@ def q_learning(
 ) -> Float[np.ndarray, "S A H"]:
     """Learns Q for several discount factors by Watkins' Q-learning, while acting uniformly at random.
 
-    The hazard and the discount of the MDP are not used. Each head bootstraps with its own greedy action and its own
-    γ. The updates of an episode begin with its last step and end with its first (Lin, 1992), so a reward at the end of
-    a long path reaches its start within one episode.
+    The hazard and the discount of the MDP are not used. Each head bootstraps from its own greedy action. Every
+    episode is replayed backwards (Lin, 1992), so that a final reward reaches the first state within one episode.
 
     Args:
         mdp: The MDP.
@@ -57,10 +56,7 @@ def q_learning(
 def _episodes(
     mdp: HazardousMDP, start: int, episodes: int, rng: np.random.Generator
 ) -> Iterator[list[tuple[int, int, int]]]:
-    """Yields each episode as a list of (state, action, next state); the next state is -1 after the last step.
-
-    The policy is fixed, so all episodes run together.
-    """
+    """Yields each episode as a list of (state, action, next state), with -1 at the end."""
     states = np.full(episodes, start)
     walked = []
     while np.any(states >= 0):

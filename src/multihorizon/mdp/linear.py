@@ -7,6 +7,6 @@ from scipy.sparse.linalg import splu
 
 
 def solve(chain: sparse.csr_array, rewards: Float[np.ndarray, " S"]) -> Float[np.ndarray, " S"]:
-    """Solves v = r + chain v."""
+    """Solves v = rewards + chain v."""
     system = sparse.csc_array(sparse.eye_array(chain.shape[0]) - chain)
     return np.asarray(splu(system).solve(rewards))

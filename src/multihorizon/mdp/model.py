@@ -15,17 +15,17 @@ from multihorizon.discounting.hazard.prior import check_prior
 from multihorizon.discounting.sources import check_discount
 from multihorizon.errors import InputError, between, instance, numbers, shown
 
-ROUNDED = 1e-9  # how far from 1 a sum of probabilities may be, if they are not rounded to float32
+ROUNDED = 1e-9  # a sum of float64 probabilities may differ from 1 by this much
 FLOAT32 = np.finfo(np.float32)
-MOST_SPLIT = 1_000_000  # rows of an MDP in unit steps
+MOST_SPLIT = 1_000_000  # most state-action pairs of an MDP in unit steps
 Policy = Float[np.ndarray, "S A"]
 
 
 def rounding(probabilities: np.ndarray, counts: np.ndarray | int) -> np.ndarray | float:
-    """Returns how far rounding may move a sum of `counts` probabilities away from 1.
+    """Returns how far a sum of `counts` probabilities may be from 1 because of rounding.
 
-    If float32 represents every probability exactly, they are assumed to come from float32 arithmetic, whatever type
-    they have now. Float32 normalisation of n numbers moves their sum by at most (n + 2) units in the last place.
+    If float32 represents all probabilities exactly, they are assumed to come from float32 arithmetic. After
+    normalisation in float32, a sum of n numbers differs from 1 by at most (n + 2) units in the last place.
     """
     with np.errstate(over="ignore"):
         is_single = np.array_equal(probabilities, probabilities.astype(np.float32))
@@ -33,12 +33,11 @@ def rounding(probabilities: np.ndarray, counts: np.ndarray | int) -> np.ndarray 
 
 
 def _of_every(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """Returns the rows of all actions in each state."""
     return np.asarray(np.add.outer(states * len(actions), actions).reshape(-1))
 
 
 def check_mdp(mdp: "HazardousMDP") -> "HazardousMDP":
-    """Returns `mdp` if it is an MDP of this package."""
+    """Returns `mdp`, or raises an error if it is not a `HazardousMDP`."""
     return instance("mdp", mdp, HazardousMDP, "an mdp.HazardousMDP")
 
 
@@ -49,21 +48,19 @@ class HazardousMDP:
     The value of a policy is E[Σ d(t) R(s_t, a_t)], where (s₀, a₀) is the first state and action.
 
     Args:
-        transitions: P(s' | s, a), an array [S A S] or, for large MDPs, a sparse matrix [S·A S]. Rows may add up to
-            less than 1: the rest is the probability that the episode ends with that step. A sum within 1e-9 of 1
-            counts as 1. If all probabilities are float32 numbers, a sum of n of them within (n + 2) · 2^{-23} of 1
-            counts as 1.
-        rewards: The reward of each transition, which is paid at its start [S A].
+        transitions: P(s' | s, a), an array [S A S] or a sparse matrix [S·A S]. If a row adds up to less than 1, the
+            rest is the probability that the episode ends. A sum within 1e-9 of 1 counts as 1. For n probabilities in
+            float32, this tolerance is (n + 2) · 2^{-23}.
+        rewards: The reward of each state and action [S A]. It is paid at the start of the transition.
         hazard: The prior H over the hazard of an episode, per unit of time.
         discount: The discount d(t).
-        durations: How long each transition lasts, positive [S A]; by default 1. A head with discount factor γ
-            discounts what follows by γ^{dt}, and the hazard of the episode is survived with probability e^{-λ dt}.
-        survivals: The probability e^{-λ(s,a)} with which each transition is survived, in (0, 1] [S A], on top of the
-            hazard of the episode; by default 1.
+        durations: The positive duration dt of each transition [S A]; by default 1. A head with discount factor γ
+            discounts the next state's value by γ^{dt}. The agent survives the hazard λ with probability e^{-λ dt}.
+        survivals: The probability e^{-λ(s,a)} of surviving each transition, in (0, 1] [S A]; by default 1. It
+            multiplies the probability of surviving the episode's hazard.
 
     Raises:
-        InputError: If the shapes do not match, or the arrays hold something other than probabilities, finite rewards,
-            positive durations and survivals in (0, 1].
+        InputError: If shapes do not match or a value is out of range.
     """
 
     transitions: np.ndarray | sparse.csr_array
@@ -102,7 +99,6 @@ class HazardousMDP:
             )
 
     def _check_each(self, name: str, allowed: Callable[[np.ndarray], np.ndarray], words: str) -> None:
-        """Checks the shape and range of an optional array [S A]."""
         given = getattr(self, name)
         if given is None:
             return
@@ -138,7 +134,7 @@ class HazardousMDP:
         return sparse.csr_array(sparse.diags_array(self.survivals.reshape(-1)) @ self.moves)
 
     def discounted(self, gamma: float) -> sparse.csr_array:
-        """Returns γ^{dt} e^{-λ(s,a)} P, the factor of the next state's value in a head with discount factor γ.
+        """Returns γ^{dt} e^{-λ(s,a)} P, which multiplies the values of the next states in a Bellman backup.
 
         Args:
             gamma: The discount factor, in [0, 1].
@@ -153,10 +149,7 @@ class HazardousMDP:
 
     @property
     def rows_in_unit_steps(self) -> float | None:
-        """The number of states times the number of actions of the MDP that `in_unit_steps` returns.
-
-        None if a duration is not a whole number.
-        """
+        """The number of state-action pairs after `in_unit_steps`, or None if a duration is not whole."""
         if self.durations is None:
             return float(self.rewards.size)
         if not np.all(self.durations == np.round(self.durations)):
@@ -164,14 +157,13 @@ class HazardousMDP:
         return float((self.states + (self.durations - 1).sum()) * self.actions)
 
     def in_unit_steps(self) -> "HazardousMDP":
-        """Returns the same MDP with every transition split into steps of duration 1; durations must be whole.
+        """Returns an equivalent MDP, in which every transition is split into steps of duration 1.
 
-        The states of this MDP come first. Intermediate states follow: a transition of duration n passes through n - 1
-        of them. They have no reward, and all their actions have the same effect.
+        A transition of duration n passes through n - 1 intermediate states. These come after the original states. They
+        have no reward, and all actions have the same effect there.
 
         Raises:
-            InputError: If a duration is not a whole number, or there would be more than a million pairs of a state and
-                an action.
+            InputError: If a duration is not whole, or the result has more than a million state-action pairs.
         """
         if self.durations is None:
             return self
@@ -179,17 +171,17 @@ class HazardousMDP:
         if rows is None:
             real = self.durations[self.durations != np.round(self.durations)]
             raise InputError(
-                f"only whole durations can be split into steps, got {real[0]:g}; use an exponential discount under a "
-                "known hazard, or compute the values of each head separately"
+                f"only whole durations can be split into steps, got {real[0]:g}; use whole durations, or an "
+                "exponential discount under a known hazard"
             )
         if rows > MOST_SPLIT:
             raise InputError(
-                f"with steps of duration 1 this MDP would have {rows / self.actions:,.0f} states, too many: the number "
-                f"of states times {self.actions} actions may be at most {MOST_SPLIT:,}; use a longer unit of time, or "
-                "an exponential discount under a known hazard"
+                f"with steps of duration 1 this MDP would have {rows / self.actions:,.0f} states, too many: at most "
+                f"{MOST_SPLIT:,} state-action pairs are allowed; use a longer unit of time, or an exponential discount "
+                "under a known hazard"
             )
-        # Row r with n steps leads to the first of its n - 1 intermediate states, each of which leads to the next. The
-        # last one has the outcomes of row r. In an intermediate state all actions have the same effect.
+        # A transition leads to its first intermediate state, and each intermediate state leads to the next one. The
+        # last intermediate state has the outcomes of the original transition.
         between = self.durations.reshape(-1).astype(int) - 1
         size, every = int(rows) // self.actions, np.arange(self.actions)
         last = self.states + np.cumsum(between) - 1
@@ -224,14 +216,14 @@ class HazardousMDP:
         return self.rewards.shape[1]
 
     def check_policy(self, policy: Policy) -> Policy:
-        """Checks a policy and removes the rounding errors of its rows.
+        """Checks a policy and normalises its rows.
 
         Args:
-            policy: The probability of each action in each state [S A]. Rows must add up to 1, within rounding as for
-                transitions.
+            policy: The probability of each action in each state [S A]. Each row must add up to 1, with the same
+                tolerances as transitions.
 
         Returns:
-            The policy with rows that add up to 1 [S A].
+            The normalised policy [S A].
 
         Raises:
             InputError: If it is not a policy of this MDP.
@@ -243,8 +235,8 @@ class HazardousMDP:
             or not np.all(np.abs(policy.sum(axis=1) - 1) <= rounding(policy, self.actions))
         ):
             raise InputError(
-                f"a policy must be an array [{self.states} {self.actions}] of probabilities, one row for each state, "
-                "each adding up to 1"
+                f"a policy must be an array [{self.states} {self.actions}] of probabilities, with each row adding up "
+                "to 1"
             )
         return policy / policy.sum(axis=1, keepdims=True)
 
@@ -264,8 +256,8 @@ class HazardousMDP:
         ]
         if not all(exist):
             raise InputError(
-                f"there are states 0 to {self.states - 1} and actions 0 to {self.actions - 1}, "
-                f"but no state {shown(state)} with action {shown(action)}"
+                f"there is no state {shown(state)} with action {shown(action)}; states are 0 to {self.states - 1}, "
+                f"and actions are 0 to {self.actions - 1}"
             )
 
     def under(self, policy: Policy, gamma: float = 1.0) -> tuple[sparse.csr_array, Float[np.ndarray, " S"]]:
@@ -273,11 +265,11 @@ class HazardousMDP:
 
         Args:
             policy: The probability of each action in each state [S A].
-            gamma: A discount factor γ; each transition is multiplied by γ^{dt}.
+            gamma: The discount factor γ.
 
         Returns:
-            The transitions times γ^{dt} e^{-λ(s,a)} [S S], and the expected reward of each state [S]. An expected
-            reward that is no larger than the rounding error of its sum is set to 0.
+            The transition probabilities times γ^{dt} e^{-λ(s,a)} [S S], and the expected reward of each state [S].
+            Expected rewards that differ from 0 only by rounding are set to 0.
         """
         policy = numbers("a policy", policy)
         if policy.shape != self.rewards.shape:
@@ -297,7 +289,7 @@ class HazardousMDP:
     def draw_next(
         self, states: Int[np.ndarray, " N"], actions: Int[np.ndarray, " N"], rng: np.random.Generator
     ) -> Int[np.ndarray, " N"]:
-        """Draws a successor s' ~ e^{-λ(s,a)} P(· | s, a) for each state and action, without the episode's hazard.
+        """Draws the next state s' ~ e^{-λ(s,a)} P(· | s, a) for each state and action. Ignores the prior H.
 
         Args:
             states: The states [N].
@@ -309,7 +301,7 @@ class HazardousMDP:
         """
         rows = states * self.actions + actions
         begin, end = self.matrix.indptr[rows], self.matrix.indptr[rows + 1]
-        # All rows share one running sum of probabilities; a draw searches it from the beginning of its row.
+        # `_running_sum` covers all rows of the matrix, so a draw is added to the sum of all earlier rows.
         drawn = self._running_sum[begin] + rng.random(len(rows))
         found = np.searchsorted(self._running_sum, drawn, side="right") - 1
         following = np.full(len(rows), -1)

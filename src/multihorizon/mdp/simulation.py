@@ -1,4 +1,4 @@
-"""Simulates episodes of a hazardous MDP, with a hazard drawn for each episode."""
+"""Estimates values of a hazardous MDP by simulating episodes."""
 
 from typing import NamedTuple
 
@@ -12,14 +12,14 @@ from multihorizon.mdp.model import HazardousMDP, Policy, check_mdp
 
 MOST_STEPS = 1_000_000
 MOST_EPISODES = 10_000_000
-LARGEST_EXACT = 2**53  # float64 represents all whole numbers up to this one exactly
+LARGEST_EXACT = 2**53  # float64 represents all whole numbers up to 2^53 exactly
 
 
 class Estimate(NamedTuple):
-    """A mean over episodes and its standard error.
+    """A mean return and its standard error.
 
     Attributes:
-        mean: The mean return.
+        mean: The mean return of the episodes.
         standard_error: The standard error of the mean.
     """
 
@@ -41,7 +41,7 @@ def simulate(
         rng: The source of randomness.
 
     Returns:
-        The mean of Σ d(t) R(s_t, a_t) over the episodes, and its standard error.
+        The mean of Σ d(t) R(s_t, a_t) over all episodes, with its standard error.
 
     Raises:
         InputError: If an argument is invalid, or an episode does not end within a million steps.
@@ -72,11 +72,7 @@ def simulate(
 
 
 def _ticks(durations: Float[np.ndarray, "S A"]) -> tuple[Shaped[np.ndarray, "S A"], int]:
-    """Returns each duration in ticks (see `in_whole_ticks`), and the number of ticks in one unit of time.
-
-    Ticks are stored as float64 if float64 represents all sums of an episode exactly. Otherwise they are Python
-    integers, which have no limit but are slower.
-    """
+    # Ticks are float64 if their sums over an episode are exact, and otherwise Python integers, which are slower.
     lengths, each = np.unique(durations.reshape(-1), return_inverse=True)
     ticks, unit = in_whole_ticks(lengths)
     dtype = float if max(unit, MOST_STEPS * max(ticks)) <= LARGEST_EXACT else object

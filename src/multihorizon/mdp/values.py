@@ -16,28 +16,27 @@ from multihorizon.mdp.endless import MOST_TERMS, TOO_LONG, endless_series, refus
 from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, Policy, check_mdp
 
-TOLERANCE = 1e-12  # of the sum of the series, relative to the largest value
-BLOCK = 64  # times at which s(t) d(t) is evaluated together
-FEW_ROWS = 10_000  # up to this size, an MDP with durations is split into unit steps
-ESTIMATED_AT = 4096  # terms after which the required number of terms is estimated
+TOLERANCE = 1e-12  # largest error of the sum, relative to the largest value
+BLOCK = 64  # number of times at which s(t) d(t) is evaluated at once
+FEW_ROWS = 10_000  # largest number of state-action pairs for which durations are split into unit steps
+ESTIMATED_AT = 4096  # after this many terms, the required number of terms is estimated
 
 
 def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
     """Returns Q^{H,d}_π(s, a) = E_λ E_{π,P_λ}[Σ d(t) R(s_t, a_t)] (equation 8).
 
-    Averaged over λ, a reward at time t has the weight s(t) d(t), where s(t) = E_λ[e^{-λt}] is the probability of
-    survival. Therefore Q = Σ_t s(t) d(t) E[R_t]. Where s·d is exponential, this is one linear system. Otherwise the
-    series is summed until a bound on the remaining terms is negligible. If a task never ends and s·d is a power law,
-    the value may be infinite, as under a hyperbolic discount (the paper's footnote 2). Where it is finite,
-    `endless.py` sums the series.
+    The value is Q = Σ_t s(t) d(t) E[R_t], where s(t) = E_λ[e^{-λt}] is the probability of survival. If s·d is
+    exponential, Q is the solution of a linear system. Otherwise the series is summed until the remaining terms are
+    negligible. In a task that never ends, the value can be infinite, as under a hyperbolic discount (the paper's
+    footnote 2).
 
     Args:
         mdp: The MDP, with its hazard and its discount.
         policy: The probability of each action in each state [S A].
 
     Returns:
-        The action values [S A], with an error of at most 1e-12 of the largest value, or about 1e-10 if a task never
-        ends and its series is summed.
+        The action values [S A]. Their error is at most 1e-12 of the largest value, or about 1e-10 in a task that
+        never ends.
 
     Raises:
         InputError: If the policy is invalid or the values can be infinite.
@@ -51,8 +50,8 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
     endless = _endless(mdp, policy, chain, live) if slowest == 1 else np.zeros_like(live)
     if np.any(endless):
         refuse_infinite_sums(mdp, int(np.flatnonzero(endless)[0]))
-    # States from which no reward can be reached have value 0. Leave them out, so that an absorbing state without
-    # reward counts as the end of the episode.
+    # States that cannot reach a reward have value 0. They are left out, so that an absorbing state without reward
+    # counts as the end of the episode.
     keep = sparse.diags_array(live.astype(float))
     chain = sparse.csr_array(slowest * (keep @ chain @ keep))
     first = slowest * (mdp.matrix @ keep)
@@ -65,12 +64,11 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
 
 
 def _values_over_durations(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
-    """Returns the values where transitions have durations. Uses a single γ if s·d is exponential."""
     gamma = _known_gamma(mdp)
     if gamma is not None and gamma < 1:
         chain, rewards = mdp.under(policy, gamma)
         return mdp.rewards + (mdp.discounted(gamma) @ solve(chain, rewards)).reshape(mdp.rewards.shape)
-    if gamma == 1:  # durations then have no effect
+    if gamma == 1:  # without discounting, durations have no effect
         return action_values(replace(mdp, durations=None), policy)
     slowest = math.exp(-mdp.hazard.support[0]) * mdp.discount.slowest_gamma
     chain, rewards = mdp.under(policy, slowest)
@@ -84,24 +82,23 @@ def _values_over_durations(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarra
 
 
 def _known_gamma(mdp: HazardousMDP) -> float | None:
-    """Returns γ e^{-λ} where the discount is exponential and the hazard is known, else None."""
+    """Returns γ e^{-λ} if the discount is exponential and the hazard is known, else None."""
     if isinstance(mdp.hazard, hazard.Dirac) and isinstance(mdp.discount.prior, hazard.Dirac):
         return math.exp(-mdp.hazard.k - mdp.discount.prior.k)
     return None
 
 
 def _earning(chain: sparse.csr_array, rewards: Float[np.ndarray, " S"]) -> np.ndarray:
-    """Returns which states can still reach a reward."""
     return _reaching(chain, rewards != 0)
 
 
 def _reaching(chain: sparse.csr_array, goal: np.ndarray) -> np.ndarray:
-    """Returns which states are in `goal` or can reach it."""
+    """Returns whether each state is in `goal` or can reach it."""
     size = chain.shape[0]
     sources = np.flatnonzero(goal)
     if len(sources) == 0:
         return np.zeros(size, dtype=bool)
-    # An extra node with an edge to each goal turns this into a single search along reversed edges.
+    # The search runs backwards from an extra node, which all states in `goal` lead to.
     arrows = sparse.coo_array(chain)
     held = arrows.data > 0
     starts = np.concatenate([arrows.coords[1][held], np.full(len(sources), size)])
@@ -114,7 +111,7 @@ def _reaching(chain: sparse.csr_array, goal: np.ndarray) -> np.ndarray:
 
 
 def _endless(mdp: HazardousMDP, policy: Policy, chain: sparse.csr_array, live: np.ndarray) -> np.ndarray:
-    """Returns the states from which the episode never ends and a reward can always be reached."""
+    """Returns for each state whether the episode never ends and can always reach another reward."""
     stays = (mdp.matrix @ live.astype(float)).reshape(policy.shape)
     leaves = live & np.any((policy > 0) & (stays < 1 - 1e-12), axis=1)
     return live & ~_reaching(chain, leaves)
@@ -127,11 +124,11 @@ def _series(
     first: sparse.csr_array,
     slowest: float,
 ) -> Float[np.ndarray, "S A"]:
-    """Sums Σ_t s(t) d(t) E[R_t], with the slowest exponential moved from s·d into the chain.
+    """Sums Σ_t s(t) d(t) E[R_t]. The matrices `chain` and `first` contain the factor `slowest` of each step.
 
-    Let c(t) = s(t) d(t) / slowest^t ≤ bound, and let m_j be slowest^j times the largest probability, over all states,
-    of still earning after j steps. The terms after the first t add up to at most bound · max|R| · Σ_{j≥t} m_j. As
-    m_{i+j} ≤ m_i m_j, the sum Σ_{j≥t} m_j is at most (Σ_{j<t} m_j) · m_t / (1 - m_t).
+    The discount satisfies s(t) d(t) ≤ bound · slowest^t. Let m_j be slowest^j times the largest probability, over all
+    states, of being able to earn rewards after j steps. All terms from time t on add up to at most
+    bound · max|R| · Σ_{j≥t} m_j. Because m_{i+j} ≤ m_i m_j, this sum is at most (Σ_{j<t} m_j) · m_t / (1 - m_t).
     """
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     if slowest == 0:
@@ -168,11 +165,10 @@ class Optimum(NamedTuple):
 def optimal_control(mdp: HazardousMDP) -> Optimum:
     """Returns an optimal policy for a known hazard and an exponential discount, found by policy iteration.
 
-    Under any other discount there is no Bellman equation to solve: what is best in a state depends on how long ago
-    the plan was made.
+    Under any other discount there is no Bellman equation: the best action depends on how long ago the plan was made.
 
     Args:
-        mdp: The MDP, with a known hazard λ and an exponential discount, such that γ e^{-λ} < 1.
+        mdp: The MDP. It needs a known hazard λ and an exponential discount with γ e^{-λ} < 1.
 
     Returns:
         The best action in each state [S] and the action values [S A].
@@ -196,6 +192,6 @@ def optimal_control(mdp: HazardousMDP) -> Optimum:
         values = mdp.rewards + (ahead @ states).reshape(mdp.rewards.shape)
         gain = values.max(axis=1) - values[np.arange(mdp.states), actions]
         better = gain > 1e-12 * max(1.0, np.abs(values).max())
-        if not np.any(better):  # ties keep their action, so that rounding errors cannot cause a cycle
+        if not np.any(better):  # on ties the action stays the same, because rounding errors could cause a cycle
             return Optimum(actions, values)
         actions = np.where(better, values.argmax(axis=1), actions)

@@ -12,14 +12,13 @@ from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, check_mdp
 from multihorizon.mdp.values import optimal_control
 
-# Let γ be the largest discount factor, w its weight, and γ' the second-largest discount factor. A plan stops changing
-# as soon as one of two quantities falls to this value: γ^t e^{-λt}, or Σ|wᵢ| γ'^t / (|w| γ^t), where the sum runs over
-# the other heads. The second quantity is an upper bound on their total weight at time t, relative to that of γ.
+# A plan depends on time only while two quantities exceed this value: its discount, and the relative weight of all heads
+# other than the head with the largest γ.
 NEGLIGIBLE = 1e-14
 MOST_STEPS = 100_000
-MOST_PLANNED = 200_000_000  # a naive agent's number of plans, times the number of steps for which each plan changes
-CHUNK = 4_000_000  # values of plans that are in memory at once
-BETTER = 1e-10  # an action is preferred if it is better by this share of the largest value
+MOST_PLANNED = 200_000_000  # most time-dependent steps in all plans of a naive agent together
+CHUNK = 4_000_000  # largest number of values in memory at once
+BETTER = 1e-10  # two values are tied if they differ by less than this share of the largest value
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,24 +35,26 @@ class Behaviour:
 
 
 def check_horizons(horizons: Horizons) -> Horizons:
-    """Returns `horizons` if they are `Horizons`."""
+    """Returns `horizons`, or raises an error if they are not `Horizons`."""
     return instance("horizons", horizons, Horizons, "Horizons, such as gauss_grid(discount.hyperbolic(0.1), 3)")
 
 
 def _ties_for_best(worth: Float[np.ndarray, "*plans S A"]) -> Bool[np.ndarray, "*plans S A"]:
-    """Returns whether each action is the best of its state, or worth as much up to rounding."""
+    """Returns whether each action has the largest value in its state, up to rounding."""
     slack = BETTER * np.maximum(np.abs(worth).max(axis=(-2, -1), keepdims=True), 1e-300)
     return np.asarray(worth >= worth.max(axis=-1, keepdims=True) - slack)
 
 
 class WeightedHeads:
-    """The heads of a discount in an MDP: those with a nonzero weight, each γ once, in increasing order."""
+    """The heads of a discount in an MDP, with distinct γ's in increasing order and nonzero weights."""
 
     def __init__(self, mdp: HazardousMDP, horizons: Horizons) -> None:
         check_mdp(mdp)
         check_horizons(horizons)
         if not isinstance(mdp.hazard, hazard.Dirac):
-            raise InputError(f"the behaviour of an agent is solved for a known hazard (Dirac), not {mdp.hazard}")
+            raise InputError(
+                f"the behaviour of an agent can be solved only for a known hazard (Dirac), got {mdp.hazard}"
+            )
         gammas, which = np.unique(horizons.gammas, return_inverse=True)
         weights = np.bincount(which, horizons.weights)
         if not np.any(weights != 0):
@@ -69,7 +70,7 @@ class WeightedHeads:
         return np.stack([self.mdp.rewards + (p @ v).reshape(shape) for p, v in zip(self.scales, values, strict=True)])
 
     def bootstrapped(self, actions: Int[np.ndarray, " S"]) -> Float[np.ndarray, "H S A"]:
-        """Returns the action values of each head, given that these actions are taken for ever."""
+        """Returns each head's action values, if the agent takes the given actions after the first step."""
         self.require_an_end()
         policy = np.eye(self.mdp.actions)[actions]
         return self.lookahead(np.stack([solve(*self.mdp.under(policy, float(rate))) for rate in self.rates]))
@@ -83,7 +84,7 @@ class WeightedHeads:
         values: Float[np.ndarray, "H S A"],
         kept: Int[np.ndarray, " S"] | None = None,
     ) -> Int[np.ndarray, " S"]:
-        """Returns the best action of each state by weighted values; `kept` wins ties."""
+        """Returns the action with the largest weighted value in each state. In a tie, `kept` is preferred."""
         worth = np.tensordot(weights, values, 1)
         is_best = _ties_for_best(worth)
         first = is_best.argmax(axis=1)
@@ -93,17 +94,17 @@ class WeightedHeads:
 
     @property
     def ratios(self) -> Float[np.ndarray, " H"]:
-        """The discount factors divided by the largest, so that their powers do not all underflow."""
+        """The discount factors divided by the largest one, so that their powers do not all underflow."""
         gammas = self.horizons.gammas
         return gammas / gammas[-1] if gammas[-1] > 0 else np.ones(1)
 
     def beliefs(self) -> Float[np.ndarray, "T H"]:
-        """Returns wᵢ γᵢ^t / γ_max^t for each time t, until only the largest γ matters or the discount is negligible."""
+        """Returns wᵢ γᵢ^t / γ_max^t for each time t at which the plan depends on time."""
         weights, gammas = self.horizons.weights, self.horizons.gammas
         if weights[-1] < 0:
             raise InputError(
                 f"the head with the largest γ, {gammas[-1]:g}, has a negative weight, {weights[-1]:g}: the discount is "
-                "negative in the long run, and there is no best plan"
+                "negative in the long run, so there is no best plan"
             )
         last = 0
         if len(gammas) > 1:
@@ -111,13 +112,13 @@ class WeightedHeads:
             last = int(np.ceil(max(min(self._faded_after(), unfelt), 1)))
         if last > MOST_STEPS:
             raise InputError(
-                f"a plan under these horizons changes for {last:,} steps, but at most {MOST_STEPS:,} are computed: the "
-                f"discount factors {gammas[-2]:.8g} and {gammas[-1]:.8g} are too close together"
+                f"the discount factors {gammas[-2]:.8g} and {gammas[-1]:.8g} are too close together: the plan would "
+                f"depend on time for {last:,} steps, but at most {MOST_STEPS:,} are allowed"
             )
         return weights * self.ratios ** np.arange(last + 1)[:, None]
 
     def _faded_after(self) -> int:
-        """Returns the time after which the weights of all heads but that with the largest γ are negligible."""
+        """Returns the time after which only the head with the largest γ matters."""
         weights = np.abs(self.horizons.weights)
         if len(weights) == 1:
             return 0
@@ -147,19 +148,19 @@ class WeightedHeads:
     def first_actions(self, steps: int) -> Int[np.ndarray, "steps S"]:
         """Returns the first actions of the best plans for 1, 2, ..., `steps` steps.
 
-        All plans are computed together. From the time `faded` on, only the head with the largest γ matters, and plans
-        with the same number of steps left are the same.
+        From the time `faded` on, only the head with the largest γ matters. A plan then depends only on the number of
+        steps that are left.
         """
         self.require_unit_steps()
         weights, faded = self.horizons.weights, min(self._faded_after(), steps)
         if faded * steps > MOST_PLANNED:
             raise InputError(
-                f"a naive agent makes a plan for each number of steps up to {steps:,}, and a plan changes for up to "
-                f"{faded:,} steps: too many to compute; use fewer steps, or discount factors that are further apart"
+                f"a naive agent would need {steps:,} plans with up to {faded:,} time-dependent steps each, too many to "
+                "compute; use fewer steps, or discount factors that are further apart"
             )
         shape = (len(self.horizons), self.mdp.states)
         last = np.sign(weights[-1]) * np.eye(len(weights))[-1]
-        ends = np.zeros((steps - faded + 1, *shape))  # values of plans with 0, 1, ... steps left after `faded`
+        ends = np.zeros((steps - faded + 1, *shape))  # values at time `faded`, with 0, 1, ... steps left
         for left in range(1, len(ends)):
             ahead = self.lookahead(ends[left - 1])
             ends[left] = self.taken(ahead, self.best(last, ahead))
@@ -172,7 +173,6 @@ class WeightedHeads:
     def _first_actions_of(
         self, lengths: Int[np.ndarray, " n"], ends: Float[np.ndarray, "left H S"], faded: int
     ) -> Int[np.ndarray, "n S"]:
-        """Returns the first actions of the plans of the given lengths, computed backwards in time."""
         actions = np.zeros((len(lengths), self.mdp.states), dtype=int)
         values = np.where((lengths >= faded)[:, None, None], ends[np.maximum(lengths - faded, 0)], 0.0)
         for t in range(min(faded, int(lengths[-1])) - 1, -1, -1):
@@ -185,7 +185,7 @@ class WeightedHeads:
         return actions
 
     def behaviour(self, actions: Int[np.ndarray, "T S"], ends: bool = False) -> Behaviour:
-        """Returns the actions with their values. If `ends` is true, the episode is cut off after the last row."""
+        """Returns the actions with their values. If `ends` is true, the episode ends after the last row."""
         shape = (len(self.horizons), self.mdp.states)
         later = actions if ends else actions[:-1]
         values = np.zeros(shape) if ends else self.taken(self.bootstrapped(actions[-1]), actions[-1])
@@ -195,7 +195,7 @@ class WeightedHeads:
 
     def require_unit_steps(self) -> None:
         if self.mdp.durations is not None:
-            raise InputError("a plan changes with time, and needs steps of duration 1; use mdp.in_unit_steps()")
+            raise InputError("a plan needs steps of duration 1; use mdp.in_unit_steps()")
 
     def require_an_end(self) -> None:
         if self.rates[-1] >= 1:

@@ -1,1 +1,1 @@
-"""Reports of runs: data read from run folders, statistics, tables, figures, and the page made from them."""
+"""Reports of runs: their data, statistics, tables, figures and pages."""

@@ -1,6 +1,6 @@
 """Published results to compare runs with: the paper's table, human scores, and Dopamine's learning curves.
 
-The first two ship with the package. Dopamine's curves are read from a file or folder that the user names.
+The paper's table and human scores ship with the package. Users provide Dopamine's curves.
 """
 
 import csv
@@ -20,9 +20,9 @@ from multihorizon.errors import InputError
 from multihorizon.runs.weights import UNREADABLE
 
 FRAMES_PER_ITERATION = 1e6
-# The paper's scores come from runs of 200 million frames. Dopamine's curves end about a million frames earlier.
+# The paper's runs have 200 million frames. Dopamine's curves end about a million frames earlier.
 FULL_LENGTH_FRAMES = 198e6
-# The agents that the paper builds on, as Dopamine names them. Its "legacy" curves are the paper's baselines.
+# The agents that the paper builds on, as Dopamine names them.
 BASE_AGENTS = ("DQN", "C51", "Rainbow")
 
 
@@ -35,12 +35,7 @@ class Source(Enum):
 
 @dataclass(frozen=True)
 class Baseline:
-    """An agent whose scores somebody else published.
-
-    Attributes:
-        source: Who published them.
-        agent: The agent's name in that source, such as "Rainbow".
-    """
+    """An agent whose scores somebody else published. `agent` is its published name, such as "Rainbow"."""
 
     source: Source
     agent: str
@@ -52,7 +47,7 @@ class Baseline:
 
 
 class ReferenceScores(NamedTuple):
-    """The scores that normalise an agent's score in one game: a random player's becomes 0, a human's becomes 1."""
+    """A random player's and a human's score in one game. Normalisation maps them to 0 and 1."""
 
     random: float
     human: float
@@ -73,7 +68,7 @@ def paper_table() -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True)
 class DopamineCurves:
-    """Learning curves that Dopamine published, by baseline and game, one iteration every million frames."""
+    """Dopamine's learning curves, by baseline and game. An iteration has a million frames."""
 
     curves: dict[tuple[Baseline, str], Float[np.ndarray, "S T"]]
 
@@ -82,31 +77,26 @@ class DopamineCurves:
         return FRAMES_PER_ITERATION * np.arange(1, curves.shape[1] + 1)
 
     def select(self, labels: list[str]) -> "DopamineCurves":
-        """Returns the curves of the base agents that `find_base_agents` returns for these labels."""
+        """Returns the curves of the base agents of these labels."""
         named = find_base_agents(labels)
         return DopamineCurves({key: curves for key, curves in self.curves.items() if key[0].agent in named})
 
 
 def find_base_agents(labels: list[str]) -> list[str]:
-    """Returns the base agents that these labels name or build on; Rainbow if there are none."""
+    """Returns the base agents that these labels name or build on, or Rainbow if there are none."""
     return [base for base in BASE_AGENTS if any(base.lower() in label.lower() for label in labels)] or ["Rainbow"]
 
 
 def read_dopamine(path: Path) -> DopamineCurves:
-    """Reads Dopamine's published learning curves.
+    """Reads Dopamine's published learning curves, from an .npz file or from a folder with one GAME.json per game.
 
-    Args:
-        path: An .npz with `legacy_scores` [agent game seed iteration], `legacy_agents` and `games`; or a folder with
-            Dopamine's own files, one GAME.json per game, each a list of {Agent, Iteration, Value}. The k-th value of an
-            agent for an iteration is that of the agent's k-th seed.
-
-    Raises:
-        InputError: If there is no such file, or it does not hold the curves.
+    The .npz holds `legacy_scores` [agent game seed iteration], `legacy_agents` and `games`. Each JSON file is a list of
+    {Agent, Iteration, Value}, in which an agent's k-th value for an iteration belongs to its k-th seed.
     """
     if path.is_dir():
         return _read_folder(path)
     if not path.is_file():
-        raise InputError(f"{path} does not exist; give an .npz of Dopamine's curves, or the folder of its JSON files")
+        raise InputError(f"{path} does not exist; give an .npz file or a folder of JSON files with Dopamine's curves")
     names = {game.lower(): game for game in GAMES}
     try:
         with np.load(path, allow_pickle=False) as held:
@@ -143,7 +133,6 @@ def _read_folder(folder: Path) -> DopamineCurves:
 
 
 def _split_seeds(points: list[tuple[int, float]]) -> Float[np.ndarray, "S T"]:
-    """Gives the first point of each iteration to the first seed, the second to the second, and so on."""
     seen: dict[int, int] = {}
     placed = {}
     for iteration, value in points:
@@ -159,8 +148,8 @@ def _split_seeds(points: list[tuple[int, float]]) -> Float[np.ndarray, "S T"]:
 def _check_found(curves: dict[tuple[Baseline, str], Float[np.ndarray, "S T"]], path: Path) -> DopamineCurves:
     if not curves:
         raise InputError(
-            f"{path} does not hold Dopamine's curves: it must have legacy_scores, legacy_agents and games, "
-            "or be a folder with a file such as pong.json for each game"
+            f"{path} does not hold Dopamine's curves; give an .npz file with legacy_scores, legacy_agents and games, "
+            "or a folder with a JSON file for each game, such as pong.json"
         )
     return DopamineCurves(curves)
 

@@ -1,4 +1,4 @@
-"""Compares agents: the improvement of one over another, and the aggregate scores of each over all games."""
+"""Compares agents: the improvement of one agent over another, and each agent's aggregates over all games."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ THRESHOLDS = np.linspace(0, 8, 81)  # of performance profiles
 
 
 class Measure(Enum):
-    """How an agent's human-normalised scores in all games become one number."""
+    """An aggregate of an agent's human-normalised scores over games."""
 
     MEDIAN = "median"
     IQM = "IQM"
@@ -46,10 +46,7 @@ class ScoreChange:
 
     @property
     def percent(self) -> float | None:
-        """The improvement in percent of the absolute value of the baseline's score; equal scores give 0.
-
-        None if the baseline's score is 0 and the other is not.
-        """
+        """The improvement in percent of the baseline's absolute score, or None if only the baseline's score is 0."""
         if self.challenger == self.baseline:
             return 0.0
         return 100 * (self.challenger - self.baseline) / abs(self.baseline) if self.baseline else None
@@ -64,7 +61,7 @@ class Comparison:
     statistic: Statistic
     changes: list[ScoreChange]
     win_probability: IntervalEstimate
-    tied: tuple[str, ...] = ()  # agents whose seeds tie in each environment; empty if `win_probability` has no interval
+    tied: tuple[str, ...] = ()  # agents whose seeds all tie; empty if `win_probability` has no interval
 
     @property
     def title(self) -> str:
@@ -87,13 +84,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An agent's human-normalised scores over all games that have them."""
+    """One agent's aggregates under one statistic."""
 
     agent: str
     statistic: Statistic
     measures: dict[Measure, IntervalEstimate]
-    seeds: tuple[int, ...]  # of each game
-    is_tied: bool  # whether, in every game, all seeds have the same score
+    seeds: tuple[int, ...]  # number of seeds in each game
+    is_tied: bool  # whether all seeds have the same score in every game
     profile: Float[np.ndarray, " X"]  # the share of runs above each threshold
     profile_low: Float[np.ndarray, " X"] | None
     profile_high: Float[np.ndarray, " X"] | None
@@ -101,17 +98,11 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Aggregates:
-    """The aggregate of each agent under each statistic.
-
-    Attributes:
-        environments: The environments with human scores that all these agents have played, by statistic.
-        entries: One aggregate for each agent and statistic.
-        excluded: Environments without human scores.
-    """
+    """The aggregates of each agent under each statistic."""
 
     environments: dict[Statistic, list[str]]
     entries: list[Aggregate]
-    excluded: list[str]
+    excluded: list[str]  # environments without human scores
 
     @property
     def agents(self) -> list[str]:
@@ -123,7 +114,7 @@ class Aggregates:
 
     @property
     def warning(self) -> str:
-        """What readers must know about the intervals if seeds are too few or all tie; otherwise empty."""
+        """A warning if seeds are too few or all tie, otherwise an empty text."""
         with_intervals = [entry for entry in self.entries if entry.profile_low is not None]
         counts = sorted({entry.seeds for entry in with_intervals})
         tied = dict.fromkeys(entry.agent for entry in with_intervals if entry.is_tied)
@@ -132,23 +123,14 @@ class Aggregates:
 
 
 def describe_ties(comparisons: list[Comparison]) -> str:
-    """Returns what readers must know about the intervals of comparisons if all seeds of an agent tie."""
+    """Returns a warning if all seeds of an agent tie, otherwise an empty text."""
     return statistics.describe_ties(list(dict.fromkeys(agent for one in comparisons for agent in one.tied)))
 
 
 def compare(scores: Scores, pair: tuple[str, str], statistic: Statistic, rng: np.random.Generator) -> Comparison | None:
-    """Compares two agents.
+    """Compares a baseline with a challenger, or returns None if they share no environment.
 
-    Args:
-        scores: The scores, including those of both agents.
-        pair: The labels of the baseline and of the challenger.
-        statistic: Which scores to compare.
-        rng: The random generator for the bootstrap.
-
-    Returns:
-        The comparison, or None if the agents share no environment. The win probability has no interval if an
-        environment has a single seed, or if all resamples give the same result, as when all seeds of one agent beat
-        all seeds of the other.
+    The win probability has no interval if an environment has a single seed, or if all resamples give the same result.
     """
     baseline, challenger = pair
     shared = scores.find_shared(statistic, pair)
@@ -176,10 +158,7 @@ def compare(scores: Scores, pair: tuple[str, str], statistic: Statistic, rng: np
 def aggregate(scores: Scores, rng: np.random.Generator, full_length: bool = False) -> Aggregates:
     """Aggregates human-normalised scores over the games that every agent has played.
 
-    Args:
-        scores: Scores of all agents.
-        rng: The random generator for the bootstrap.
-        full_length: Whether the runs are as long as the paper's. Only then are the paper's scores aggregated too.
+    The paper's agents are left out unless the runs are as long as the paper's (`full_length`).
     """
     agents = scores.find_comparable(full_length)
     human = [environment for environment in scores.environments if has_human_score(environment)]

@@ -1,4 +1,4 @@
-"""Reads the folders of finished and unfinished runs. Does not import JAX."""
+"""Reads run folders, without importing JAX."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from multihorizon.runs.metrics import Line, Warn, read_metrics
 
 LONGEST_ABOUT = 10_000  # characters
 MOST_SEEDS = 10_000
-LATEST, LARGEST = 1e9, 1e35  # largest time and value of a discount; weights may be as large as 1e30
+LATEST, LARGEST = 1e9, 1e35  # largest time and largest value of a discount
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,7 @@ class DiscountCurve:
 class RunHistory:
     """The scores of one agent in one environment, iteration by iteration.
 
-    A seed's score in an iteration is its evaluation return where there is one, otherwise its training return, and NaN
-    where no episode ended.
+    A score is the evaluation return or, if there is none, the training return. It is NaN if no episode ended.
     """
 
     label: str  # of the agent
@@ -44,7 +43,7 @@ class RunHistory:
     folder: str
     frames: Float[np.ndarray, " T"]  # played by the end of each iteration
     scores: Float[np.ndarray, "S T"]
-    iterations: int = 0  # that the run has when it is finished
+    iterations: int = 0  # planned number
     finished: bool = False
     acting_discount: DiscountCurve | None = None
     wanted_discount: DiscountCurve | None = None
@@ -59,7 +58,7 @@ class DiscountGroup(NamedTuple):
     """Agents that act by the same discount, and the discount that they were configured for."""
 
     agents: list[str]
-    environments: list[str]  # empty unless one of the agents is in another group too
+    environments: list[str]  # listed only if an agent is in several groups
     acting: DiscountCurve
     wanted: DiscountCurve | None
 
@@ -73,14 +72,14 @@ class RunCollection:
     about: str
     runs: list[RunHistory]
     pairs: list[tuple[str, str]]
-    panels: list[tuple[str, str]]  # pairs that one figure shows, with a panel for each
+    panels: list[tuple[str, str]]  # pairs that share one figure
 
     @property
     def labels(self) -> list[str]:
         return list(dict.fromkeys(run.label for run in self.runs))
 
     def group_by_discount(self) -> list[DiscountGroup]:
-        """Groups the agents that act by the same discount and were configured for the same one."""
+        """Groups agents by the discount that they act by and the discount that they were configured for."""
         groups: dict[tuple[DiscountCurve, DiscountCurve | None], list[RunHistory]] = {}
         for run in self.runs:
             if run.acting_discount:
@@ -96,21 +95,16 @@ class RunCollection:
 
 
 def read_runs(folder: Path, warn: Warn) -> RunCollection:
-    """Reads all runs of a folder.
+    """Reads the runs of a sweep, or of any folder that contains runs at any depth.
 
-    Args:
-        folder: A sweep with its experiment.json, or any folder that holds runs at any depth.
-        warn: Receives a message for each metrics file with damaged lines, and one for each with missing iterations.
-
-    Raises:
-        InputError: If there are no runs with scores, a file cannot be read, or the runs cannot be compared.
+    `warn` receives messages about damaged lines and missing iterations.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; give one that holds runs of multihorizon sweep or train")
+        raise InputError(f"{folder} is not a folder; give a folder with runs of multihorizon sweep or train")
     read = _read_sweep if (folder / EXPERIMENT).is_file() else _read_loose_runs
     collection = _show_names(read(folder, lambda message: warn(show_controls(message))))
     if not any(run.has_scores for run in collection.runs):
-        raise InputError(f"no run in {folder} has finished an iteration in which an episode ended; try again later")
+        raise InputError(f"no run in {folder} has scores yet; try again after an iteration in which an episode ends")
     configured = {run.folder: (run.environment, run.configuration) for run in collection.runs}
     check_protocols(configured)
     check_seeds(configured, {run.folder: run.label for run in collection.runs})
@@ -124,20 +118,19 @@ def parse_game(environment: str) -> str:
 
 
 def choose_time_unit(environment: str) -> str:
-    """Returns "frames" for Atari, where one step is several frames, and "steps" elsewhere."""
+    """Returns "frames" for Atari and "steps" for other environments."""
     return "frames" if parse_game(environment) else "steps"
 
 
 def pair_by_name(labels: list[str]) -> list[tuple[str, str]]:
-    """Pairs each label X with multi-X and with hyper-X, where that label exists too."""
+    """Pairs each label X with the labels multi-X and hyper-X, if they exist."""
     return [(a, f"{kind}-{a}") for kind in ("multi", "hyper") for a in labels if f"{kind}-{a}" in labels]
 
 
 def merge_seeds(runs: list[RunHistory]) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, "S T"]]:
-    """Merges runs of one agent in one environment.
+    """Merges runs of one agent in one environment, and returns the frames and scores of all iterations.
 
-    Returns:
-        The frames of all iterations that any run has, and the scores of all seeds, NaN where a run lacks an iteration.
+    A score is NaN if its run lacks the iteration.
     """
     frames = np.unique(np.concatenate([run.frames for run in runs]))
     together = np.full((sum(len(run.scores) for run in runs), len(frames)), np.nan)
@@ -168,12 +161,12 @@ def _read_sweep(folder: Path, warn: Warn) -> RunCollection:
         if isinstance(problem, InputError):
             raise
         raise InputError(
-            f"{path} does not describe a sweep: {_describe(problem)}; multihorizon sweep writes such a file"
+            f"{path} does not describe a sweep: {_describe(problem)}; recreate it with multihorizon sweep"
         ) from None
 
 
 def _find_places(folder: Path, runs: Any) -> list[Path]:
-    """Returns the folder of each run. Rejects a folder that is listed twice, whose seeds would count twice."""
+    """Returns the folder of each run. Rejects a folder that is listed twice, because its seeds would count twice."""
     places: dict[Path, Path] = {}
     for run in runs:
         place = inside(folder, run["folder"])
@@ -184,7 +177,7 @@ def _find_places(folder: Path, runs: Any) -> list[Path]:
 
 
 def _show_names(collection: RunCollection) -> RunCollection:
-    """Returns the runs with the names of agents and environments as they are shown. Different ones stay different."""
+    """Replaces the names of agents and environments by the names that reports show."""
     named = [label for pair in collection.pairs + collection.panels for label in pair]
     labels = show_names([*collection.labels, *named])
     environments = show_names(run.environment for run in collection.runs)
@@ -202,8 +195,8 @@ def _read_loose_runs(folder: Path, warn: Warn) -> RunCollection:
     )
     if not found:
         raise InputError(
-            f"{folder} holds no runs: a run is a folder with {CONFIGURATION} and {METRICS}, which multihorizon train "
-            "writes"
+            f"{folder} contains no runs; give a folder with runs of multihorizon train, which have {CONFIGURATION} and "
+            f"{METRICS}"
         )
     runs = [_read_run(folder, place, warn) for place in found]
     labels = make_labels({run.folder: (run.environment, run.configuration) for run in runs})
@@ -245,12 +238,11 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
 
 
 def _name(value: Any) -> str:
-    """Returns a name as the file has it. Rejects very long names, because figures with them take very long to draw."""
+    """Returns a name unchanged. Rejects very long names, because they take very long to draw."""
     return short_text("a name", value)
 
 
 def _count(holder: Any, name: str, least: int, most: int = 2**31 - 1) -> int:
-    """Returns a whole number of a configuration."""
     value = holder[name]
     if type(value) is not int or not least <= value <= most:
         raise ValueError(f"{name} must be a whole number from {least} to {most:,}")
@@ -264,7 +256,6 @@ def _parse_scores(line: Line, num_seeds: int) -> list[float]:
 
 
 def _parse_acting_discount(place: Path, line: Line) -> DiscountCurve | None:
-    """Returns the weighted sum of the agent's horizons, as the metrics record it."""
     held = line.get("discount")
     if not held:
         return None

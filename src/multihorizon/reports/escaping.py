@@ -1,8 +1,7 @@
-"""Makes names from run folders safe to show: they are plain text in the terminal, figures, Markdown, HTML and CSV.
+"""Shows names from run folders as plain text, in the terminal, in figures, and in Markdown, HTML and CSV.
 
-`names.py` and `data.py` call `replace_controls` on every name that is read; `page.py` calls `escape_html`,
-`escape_markdown` or `escape_csv` once on every text that it writes. `show_controls` is for the terminal, and
-`escape_json` for JSON there.
+`names.py` and `data.py` call `replace_controls` on every name that they read. `page.py` escapes each text exactly once.
+`show_controls` and `escape_json` are for the terminal.
 """
 
 import re
@@ -18,34 +17,32 @@ def _references(characters: str) -> dict[int, str]:
 
 
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
-# A character reference in Markdown is text: it cannot begin a tag, a link, emphasis, code, mathematics or a table cell.
+# Markdown shows a character reference as text: it cannot begin a tag, a link, emphasis, code or a table cell.
 _MARKDOWN = _HTML | _references("|[]*_`~#\\$^{}!@")
 _LINE_START = re.compile(r"^(?:[-+=]|\d+(?=[.)](?:\s|$)))")  # begins a list, a rule or a heading
-# After GitHub has decoded these references, it still links addresses, users and issues, and shows :name: as an emoji.
+# GitHub decodes references before it links addresses, users and issues, and before it shows :name: as an emoji.
+# `escape_markdown` prevents links and emojis by an empty comment after each match.
 _LINK = re.compile(r"&#(?:35|64);|:(?=\S)|www(?=\.)", re.IGNORECASE)
-_FORMULA_STARTS = ("=", "+", "-", "@")  # spreadsheet programs read a cell that starts with one as a formula
+_FORMULA_STARTS = ("=", "+", "-", "@")  # spreadsheets read a cell with such a start as a formula
 
 
 def replace_controls(text: str) -> str:
-    """Returns the text on one line: white space becomes single spaces, other control characters become �.
+    """Returns the text on one line: white space becomes single spaces, and other control characters become �.
 
-    Formatting characters, such as those that reverse the direction of text, and unpaired surrogates count as control
-    characters.
+    Control characters include formatting characters, such as right-to-left marks, and unpaired surrogates.
     """
     return show_controls(" ".join(text.split()))
 
 
 def escape_html(text: str) -> str:
-    """Escapes the text so that HTML shows it literally, also inside a double-quoted attribute."""
+    """Escapes the text so that HTML shows it literally, even in a double-quoted attribute."""
     return replace_controls(text).translate(_HTML)
 
 
 def escape_markdown(text: str, alternative: bool = False) -> str:
-    """Escapes the text so that Markdown shows it literally, and does not link any of it.
+    """Escapes the text so that Markdown shows it literally and without links.
 
-    Args:
-        text: The text.
-        alternative: Whether it is the alternative text of a picture, where nothing is linked.
+    `alternative` marks the alternative text of a picture, in which Markdown creates no links.
     """
     escaped = replace_controls(text).translate(_MARKDOWN)
     escaped = _LINE_START.sub(lambda start: "".join(f"&#{ord(c)};" for c in start[0]), escaped)
@@ -59,7 +56,7 @@ def escape_csv(text: str) -> str:
 
 
 def escape_json(text: str) -> str:
-    r"""Returns JSON with \u escapes in place of control characters. Programs read the same values from it."""
+    r"""Replaces control characters in JSON by \u escapes, which programs read as the same characters."""
 
     def escape(c: str) -> str:
         if c == "\n" or unicodedata.category(c) not in CONTROLS:

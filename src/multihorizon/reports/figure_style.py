@@ -1,6 +1,6 @@
-"""The style of all figures, and of each agent in them.
+"""The style of all figures and of each agent's lines.
 
-The colours suit colour-blind readers (Okabe & Ito). An agent has the same colour and line in all figures of a report.
+The colours suit colour-blind readers (Okabe & Ito). An agent keeps its colour and dashes in all figures of a report.
 """
 
 import io
@@ -48,8 +48,8 @@ SETTINGS: Any = {name: rcParamsDefault[name] for name in rcParamsDefault if name
 }
 MATHEMATICS = {"text.parse_math": True}
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-PAGE_SETTINGS = {"svg.fonttype": "none", "font.size": 11}  # text stays text, not outlines
-# A black line gets the page's text colour, so that figures suit a dark page too.
+PAGE_SETTINGS = {"svg.fonttype": "none", "font.size": 11}  # "none" stores text as text, not as outlines
+# Fixed colours become colours of the page, which change in dark mode.
 PAGE_COLOURS = {"#000000": "currentColor", "#e6e6e6": "var(--grid)"}
 
 
@@ -65,32 +65,25 @@ LineStyles = dict[str, LineStyle]  # by agent
 
 
 def styled(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
-    """Decorates a drawing function so that it uses our style and leaves the caller's settings unchanged.
-
-    Text between $ signs is drawn as mathematics, so the text must not come from a run's folder.
-    """
+    """Decorates a drawing function to use our style. It draws text between $ signs as mathematics."""
     return _with_settings(draw, SETTINGS | MATHEMATICS)
 
 
 def styled_plain(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
-    """Decorates a drawing function as `styled` does, and shows all text literally, without math mode."""
+    """Decorates a drawing function like `styled`, but draws all text literally. Use it for text from run folders."""
     return _with_settings(draw, SETTINGS)
 
 
 def canvas(width: float, height: float, columns: int = 1, rows: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
-    """Makes a figure and its panels, row by row. Sizes are in inches; `options` are those of `Figure.subplots`."""
+    """Makes a figure (sizes in inches) and its panels, row by row. `options` go to `Figure.subplots`."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
 
 
 def save(figure: Figure, path: Path, plain: bool = False) -> Path:
-    """Writes a figure as PNG or SVG, depending on the suffix of the path. The same figure gives the same bytes.
+    """Writes a figure as PNG or SVG, by the suffix of the path. The same figure gives the same bytes.
 
-    Args:
-        figure: The figure to write.
-        path: The file to write.
-        plain: Whether to show tick labels literally. Matplotlib creates them only when it saves the figure, so
-            `styled_plain` does not affect them.
+    `plain` draws tick labels literally. `styled_plain` cannot, because Matplotlib creates tick labels when it saves.
     """
     undated: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
     settings = SETTINGS | {"svg.hashsalt": path.name} | ({} if plain else MATHEMATICS)
@@ -101,7 +94,7 @@ def save(figure: Figure, path: Path, plain: bool = False) -> Path:
 
 @contextmanager
 def any_name() -> Iterator[None]:
-    """Suppresses the warnings for characters that the font lacks, which are drawn as boxes, and for very wide names."""
+    """Suppresses Matplotlib's warnings about missing characters and very wide names."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="constrained_layout not applied")
@@ -113,10 +106,11 @@ def choose_line_styles(
 ) -> LineStyles:
     """Chooses a line style for each agent.
 
-    Baselines are grey and differ in their dashes. The first six other agents differ in both colour and dashes, so that
-    lines which coincide are all visible. If there are more than six, but at most six pairs, and each agent is in
-    exactly one pair, the two agents of a pair share a colour and the first is dashed. Otherwise the colours repeat from
-    the seventh agent on, with other dashes.
+    Baselines are grey, with different dashes. The first six other agents differ in both colour and dashes. From the
+    seventh agent on, the colours repeat with other dashes.
+
+    There is one exception: more than six agents that form at most six pairs. Then each pair has one colour, and its
+    first agent is dashed.
     """
     ours = [agent for agent in agents if agent not in baselines]
     lines: tuple[Dash, ...] = ("-", *DASHES)
@@ -129,7 +123,7 @@ def choose_line_styles(
 
 
 def shorten_names(environments: Sequence[str]) -> dict[str, str]:
-    """Returns names without the family if there are several environments, all of one family; otherwise full names."""
+    """Returns names without the family if several environments share one family, and full names otherwise."""
     families = {environment.partition("/")[0] for environment in environments}
     if len(families) > 1 or len(set(environments)) == 1:
         return {environment: environment for environment in environments}
@@ -137,7 +131,7 @@ def shorten_names(environments: Sequence[str]) -> dict[str, str]:
 
 
 def render_svg(figure: Figure, name: str) -> str:
-    """Renders a figure for a page: the page sets its size and colours, and `name` makes its ids unique."""
+    """Renders a figure as SVG. The page sets its size and colours, and `name` makes its ids unique."""
     text = io.StringIO()
     with rc_context(SETTINGS | PAGE_SETTINGS | {"svg.hashsalt": name}), any_name():
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
@@ -156,7 +150,6 @@ def render_svg(figure: Figure, name: str) -> str:
 
 
 def _adapt_to_page(attribute: str, value: str, name: str) -> str:
-    """Returns an attribute's value with unique ids and the page's colours."""
     if attribute == "id":
         return f"{name}-{value}"
     if attribute == f"{{{XLINK}}}href":

@@ -34,8 +34,8 @@ from multihorizon.reports.statistics import IntervalEstimate
 
 CURVE_COLUMNS = 5
 CAPTION_CHARACTERS = 14  # per inch of width
-DRAWN = -10.0, 10.0  # values of a discount beyond these lie outside the panel
-SMALL_GAP = 0.005  # largest gap between discounts that count as equal
+DRAWN = -10.0, 10.0  # drawn discounts are clipped to this range
+SMALL_GAP = 0.005  # discounts with at most this gap count as equal
 
 
 @styled_plain
@@ -153,7 +153,7 @@ def draw_probabilities(comparisons: list[Comparison]) -> Figure:
 
 @styled_plain
 def draw_discounts(groups: list[DiscountGroup], styles: LineStyles) -> Figure:
-    """Draws the discount that each group acts by and the one that it was configured for, with one panel per group."""
+    """Draws a panel for each group: the discount that it acts by, and the discount that it was configured for."""
     columns = min(3, len(groups))
     rows = -(-len(groups) // columns)
     figure, panels = canvas(4.2 * columns + 0.6, 3.3 * rows, columns=columns, rows=rows, sharey=True)
@@ -183,7 +183,7 @@ def _short(value: float) -> str:
 
 
 def find_telling_time(acting: DiscountCurve, wanted: DiscountCurve | None) -> float:
-    """Returns the time at which two discounts differ most, or 100 if they are equal or there is only one."""
+    """Returns the time at which the discounts differ most, or 100 if they are equal or `wanted` is None."""
     if wanted is None:
         return 100.0
     gaps = np.abs(np.array(acting.values) - np.interp(acting.times, wanted.times, wanted.values))
@@ -192,7 +192,6 @@ def find_telling_time(acting: DiscountCurve, wanted: DiscountCurve | None) -> fl
 
 
 def _write_warning(figure: Figure, warning: str) -> None:
-    """Writes below a figure what readers must know about its intervals, if anything."""
     if warning:
         figure.supxlabel(textwrap.fill(warning, int(figure.get_figwidth() * CAPTION_CHARACTERS)), fontsize=9)
 

@@ -13,13 +13,13 @@ MOST_PERCENT = 1e9  # a larger change has no bar
 MAX_NUMBERED_BARS = 20  # with more bars there is no room for numbers
 TITLE_CHARACTERS_PER_INCH, TICK_CHARACTERS_PER_INCH = 10, 14
 TICK_GAP = 2  # characters between tick labels
-AXIS_WIDTH = 0.85  # inches of a panel's width that bars and their tick labels cannot use
-MAX_LEVEL_WIDTH = 6.5  # inches of a panel; if horizontal tick labels need more, they are vertical
+AXIS_WIDTH = 0.85  # inches of a panel's width without bars
+MAX_LEVEL_WIDTH = 6.5  # largest panel width in inches that makes room for horizontal tick labels
 
 
 @styled_plain
 def draw_improvement(comparison: Comparison) -> Figure:
-    """Draws one comparison, with a bar for each environment, as the paper draws it."""
+    """Draws one comparison as in the paper, with a bar for each environment."""
     width = max(5.5, 1.5 + 0.24 * len(comparison.changes))
     figure, (axes,) = canvas(width, 4.6)
     _draw_bars(axes, _name_environments(comparison), width)
@@ -68,7 +68,7 @@ def _name_environments(comparison: Comparison) -> list[tuple[str, ScoreChange]]:
 
 
 def _draw_bars(axes: Axes, named: list[tuple[str, ScoreChange]], width: float) -> None:
-    """Draws one bar for each name, in order of height. `width` is the width of the panel in inches."""
+    """Draws one bar for each name, in order of height, in a panel of `width` inches."""
     known = sorted((one for one in named if _has_bar(one[1])), key=lambda one: _bar_height(one[1]))
     unknown = [one for one in named if not _has_bar(one[1])]
     heights = [_bar_height(change) for _, change in known]
@@ -84,7 +84,6 @@ def _draw_bars(axes: Axes, named: list[tuple[str, ScoreChange]], width: float) -
 
 
 def _scale_bars(axes: Axes, heights: list[float]) -> None:
-    """Sets the limits and ticks of the y-axis so that bars of these heights fit."""
     axes.set_yscale("symlog", linthresh=LINEAR_PERCENT, linscale=0.6)
     largest = max([LINEAR_PERCENT, *(abs(height) for height in heights)])
     if largest <= LINEAR_PERCENT:
@@ -102,7 +101,7 @@ def _scale_bars(axes: Axes, heights: list[float]) -> None:
 
 
 def _annotate_bars(axes: Axes, heights: list[float], unknown: list[ScoreChange]) -> None:
-    """Writes a number at each bar, and both scores where there is no percentage."""
+    """Writes the percentage at each bar, and both scores where there is no bar."""
     place: Any = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
     for x, height in enumerate(heights if len(heights) <= MAX_NUMBERED_BARS else []):
         places = 0 if abs(height) >= 0.95 else 1
@@ -115,7 +114,7 @@ def _annotate_bars(axes: Axes, heights: list[float], unknown: list[ScoreChange])
 
 
 def _has_bar(change: ScoreChange) -> bool:
-    """Returns whether there is a percentage that can be drawn. There is none if the baseline is 0 or almost 0."""
+    """Returns whether the percentage can be drawn. It cannot if the baseline's score is 0 or almost 0."""
     return change.percent is not None and math.isfinite(change.percent) and abs(change.percent) <= MOST_PERCENT
 
 
@@ -124,13 +123,13 @@ def _bar_height(change: ScoreChange) -> float:
 
 
 def _measure_ticks(labels: list[str]) -> float:
-    """Returns the width in inches that tick labels need side by side."""
+    """Returns the width in inches of tick labels side by side."""
     longest = max(len(line) for label in labels for line in label.split("\n"))
     return (len(labels) + 0.4) * (longest + TICK_GAP) / TICK_CHARACTERS_PER_INCH
 
 
 def _wrap_title(comparison: Comparison, inches: float) -> str:
-    """Returns the title on one line if it fits, otherwise with each agent on lines of its own."""
+    """Returns the title on one line if it fits. Otherwise the baseline starts a new line."""
     width = int(inches * TITLE_CHARACTERS_PER_INCH)
     if len(comparison.title) <= width:
         return comparison.title

@@ -1,12 +1,12 @@
-"""Names as reports show them: on one line, of limited length, and different where the names differ."""
+"""Names as reports show them: on one line and of limited length. Different names stay different."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from multihorizon.reports.escaping import replace_controls
 
-LONGEST_LABEL = 200  # characters; figures with longer ones take very long to draw
-LONGEST_FILE_PART = 80  # bytes; a file name has room for two
+LONGEST_LABEL = 200  # characters; figures with longer labels take very long to draw
+LONGEST_FILE_PART = 80  # bytes; a file name may contain two such parts
 
 
 def cut(text: str, most: int) -> str:
@@ -17,12 +17,12 @@ def cut(text: str, most: int) -> str:
 def show_names(names: Iterable[str]) -> dict[str, str]:
     """Returns each name as reports show it. Different names that look the same get a number, such as "dqn� (2)"."""
     shown = {name: cut(replace_controls(name), LONGEST_LABEL) for name in names}
-    ordered = sorted(shown, key=lambda name: shown[name] != name)  # unchanged names come first, and get no number
+    ordered = sorted(shown, key=lambda name: shown[name] != name)  # unchanged names come first and get no number
     return dict(zip(ordered, number_repeats([shown[name] for name in ordered], "{} ({})"), strict=True))
 
 
 def number_repeats(texts: Sequence[str], pattern: str) -> list[str]:
-    """Returns the texts, with a number in each repeat of an earlier text. `pattern` combines a text and its number."""
+    """Numbers each text that repeats an earlier one. `pattern` combines the text and its number."""
     taken, counts, found = set(texts), Counter[str](), []
     for text in texts:
         counts[text] += 1

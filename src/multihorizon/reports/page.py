@@ -14,21 +14,13 @@ from multihorizon.reports.sections import PageFigure, ReportContents, Section
 from multihorizon.reports.tables import EMPTY, Cell, Table
 
 PAGE = "index.html"
-# An empty icon: a browser would otherwise request one from the server.
+# An empty icon, so that browsers do not request one from the server.
 ICON = '<link rel="icon" href="data:,">'
 DASH_LENGTHS = {"-": "", "--": "6 3", "-.": "7 3 2 3", ":": "2 3"}
 
 
 def write_report(report: ReportContents, folder: Path) -> list[Path]:
-    """Writes all files of a report.
-
-    Args:
-        report: The report to write.
-        folder: The folder to write to; it is created if necessary.
-
-    Returns:
-        The paths of the files, the HTML page first.
-    """
+    """Writes all files of a report to a folder, and returns their paths, with the HTML page first."""
     writable_folder(folder)
     drawn = [figure for section in report.sections for figure in section.figures]
     tables = [table for section in report.sections for table in section.tables] + report.csv_tables
@@ -100,7 +92,7 @@ def render_markdown_table(table: Table) -> str:
 
 
 def render_html_table(table: Table) -> str:
-    """Renders a table as HTML, with buttons that sort it."""
+    """Renders a table as HTML, with sort buttons."""
     over = "".join(f'<th colspan="{span}" scope="colgroup">{escape_html(name)}</th>' for name, span in table.groups)
     head = "".join(
         f'<th scope="col" aria-sort="none"><button type="button">{escape_html(column)}</button></th>'

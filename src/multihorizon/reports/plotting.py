@@ -1,7 +1,6 @@
 """The package's only import of matplotlib. It ignores a matplotlibrc in the current directory.
 
-The current directory may be an untrusted folder, and matplotlib reads ./matplotlibrc before any other settings, even
-before the file that MATPLOTLIBRC names.
+The current directory may be an untrusted folder, and matplotlib prefers ./matplotlibrc to any other settings file.
 """
 
 import sys
@@ -14,7 +13,7 @@ def _import_matplotlib() -> None:
     found = find_spec("matplotlib")
     if "matplotlib" in sys.modules or found is None or found.origin is None or not Path("matplotlibrc").exists():
         return
-    with chdir(Path(found.origin).parent / "mpl-data"):  # which holds matplotlib's default settings
+    with chdir(Path(found.origin).parent / "mpl-data"):  # has matplotlib's default settings
         import matplotlib  # noqa: F401
 
 

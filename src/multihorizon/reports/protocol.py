@@ -1,4 +1,4 @@
-"""Checks that runs may be compared: their protocols must be the same, while agents and networks may differ."""
+"""Checks that the runs of a report share a protocol."""
 
 import math
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 from multihorizon.errors import InputError, is_number, shown
 from multihorizon.reports.names import cut
 
-# Maps each folder to its environment and the content of config.json, which is empty if the run has not started.
+# By run folder: the environment, and the content of config.json (empty if the run has not started).
 Configured = dict[str, tuple[str, dict[str, Any]]]
 
-# Settings that may differ. Agents and their networks are what is compared, seeds are averaged over, and the others do
-# not change scores. Runs are compared over the iterations that all of them have, so run lengths may differ.
+# Settings that may differ between runs: agents, networks, seeds, lengths, and settings that do not change scores.
 NOT_PROTOCOL = {
     "type",
     "agent",
@@ -26,31 +25,26 @@ NOT_PROTOCOL = {
     "schedule.type",
     "schedule.iterations",
 }
-# Settings of the agent that change what a score means.
+# Agent settings that must be equal, because they change what a score means.
 AGENT_PROTOCOL = ("clip_rewards", "epsilon.evaluation")
 # Without evaluation, scores are training returns, which depend on exploration.
 TRAINING_PROTOCOL = ("epsilon.final",)
 
-# Fields of an agent that repeat other settings: the preset that it is built on, and the names of the settings that the
-# user chose.
+# Fields of an agent that only repeat other settings.
 NOT_SETTINGS = ("base", "chosen")
 GAMMAS, WEIGHTS = "horizons.gammas", "horizons.weights"
 
-# Families whose games share aggregates and figures, and so must share a protocol too.
+# Families whose games are aggregated. All runs of such a family must share a protocol.
 FAMILIES = ("atari", "minatar")
 MAY_DIFFER_BY_GAME = ("environments",)
 
-MOST_LEVELS = 10  # of nested settings
-LONGEST_SETTING = 60  # characters of a setting and its value in a label or a message
-LONGEST_TEXT = 1_000  # characters of a value
+MOST_LEVELS = 10  # largest depth of nested settings
+LONGEST_SETTING = 60  # most characters of a setting with its value, in labels and messages
+LONGEST_TEXT = 1_000  # most characters of a text value
 
 
 def check_settings(configuration: dict[str, Any]) -> None:
-    """Checks that settings can be compared and shown: those of the agent are numbers, short texts, or lists of them.
-
-    Raises:
-        ValueError: If they are not.
-    """
+    """Raises a ValueError if settings are nested too deeply, or if an agent's settings have unexpected types."""
     _check_levels(configuration, MOST_LEVELS)
     for name, value in _flatten(configuration["agent"]).items():
         values = value if isinstance(value, list) else [value]
@@ -79,11 +73,7 @@ def _is_short(value: Any) -> bool:
 
 
 def check_protocols(configured: Configured) -> None:
-    """Checks that the runs of each environment, and of each family, share their protocol.
-
-    Raises:
-        InputError: If they do not. The message names the setting, its values and the runs.
-    """
+    """Raises an InputError if runs of one environment or of one family have different protocols."""
     first: dict[str, tuple[str, dict[str, Any]]] = {}
     for folder, (environment, configuration) in configured.items():
         if not configuration:
@@ -107,7 +97,7 @@ def _check_same(where: str, one: tuple[str, dict[str, Any]], another: tuple[str,
 
 
 def make_labels(configured: Configured) -> dict[str, str]:
-    """Returns each folder's agent name, followed by the settings that differ where agents share a name."""
+    """Returns a label for each folder: the agent's name and, if agents share a name, the settings that differ."""
     agents = {folder: _list_settings(configuration["agent"]) for folder, (_, configuration) in configured.items()}
     names = {folder: str(agent["name"]) for folder, agent in agents.items()}
     differing: dict[str, set[str]] = {}
@@ -131,22 +121,18 @@ def make_labels(configured: Configured) -> dict[str, str]:
 
 
 def _list_settings(agent: dict[str, Any]) -> dict[str, Any]:
-    """Returns an agent's settings by their dotted names. A part's type is listed as `loss`, not as `loss.type`."""
+    """Returns an agent's settings by dotted name. The type of the loss is named `loss`, not `loss.type`."""
     settings = _flatten({name: value for name, value in agent.items() if name not in NOT_SETTINGS})
     return {name.removesuffix(".type"): value for name, value in settings.items()}
 
 
 def _select_shown(differing: set[str]) -> list[str]:
-    """Returns the settings that a label shows, in order. Where γ's differ, it leaves out weights."""
+    """Sorts the differing settings, and leaves out the weights if the γ's differ too."""
     return sorted(differing - {WEIGHTS} if GAMMAS in differing else differing)
 
 
 def check_seeds(configured: Configured, labels: dict[str, str]) -> None:
-    """Checks that no seed of an agent occurs twice, because duplicates would make every interval too narrow.
-
-    Raises:
-        InputError: If one does. The message names both folders.
-    """
+    """Raises an InputError if a seed of an agent occurs twice, because intervals would then be too narrow."""
     holds: dict[tuple[str, str, int], str] = {}
     for folder, (environment, configuration) in configured.items():
         first = int(configuration.get("seed", 0))
@@ -167,7 +153,7 @@ def _extract_protocol(configuration: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flatten(content: dict[str, Any], before: str = "") -> dict[str, Any]:
-    """Returns nested settings by their dotted names."""
+    """Returns nested settings by dotted name."""
     flat: dict[str, Any] = {}
     for name, value in content.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The panel of a video that shows when the agent expects reward: bars over future time, which change at every step."""
+"""The part of a video that shows when the agent expects reward, as bars over future time."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from multihorizon.discounting import RewardTimeline, decode_rewards
 from multihorizon.reports.figure_style import BLUE, ORANGE, SETTINGS
 from multihorizon.reports.plotting import Figure, FigureCanvasAgg, rc_context
 
-LEAST_HEADS = 3  # with different discount factors
+LEAST_HEADS = 3  # smallest number of different discount factors
 MOST_TICKS = 7
 BAR, SPAN = (tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in (BLUE, ORANGE))
 
 
 @dataclass(frozen=True)
 class RewardPanel:
-    """Pixels of the panel without bars, and where the bars belong."""
+    """The panel's pixels without bars, and the positions of bars."""
 
     empty: UInt8[np.ndarray, "h w 3"]
     timeline: RewardTimeline
@@ -25,10 +25,7 @@ class RewardPanel:
     rows_per_reward: float
 
     def drawn(self, step: int) -> UInt8[np.ndarray, "h w 3"]:
-        """Returns the panel at a step, with a bar for each bin.
-
-        A line spans the times at which the reward of the largest bar may come.
-        """
+        """Returns the panel at a step: a bar for each bin, and a line over the resolution of the largest bar."""
         pixels = self.empty.copy()
         rewards = self.timeline.rewards[step]
         for low, high, reward in zip(self.columns[:-1], self.columns[1:], rewards, strict=True):
@@ -47,16 +44,9 @@ class RewardPanel:
 def make_panel(
     taken: Float[np.ndarray, "T H"], gammas: Float[np.ndarray, " H"], width: int, height: int
 ) -> RewardPanel | None:
-    """Decodes the rewards that the agent expects at each step, and draws the panel's axes.
+    """Decodes the rewards that the agent expects at each step, and draws the panel's axes. Sizes are in pixels.
 
-    Args:
-        taken: Q of the action taken, for each step and head.
-        gammas: The heads' discount factors.
-        width: Pixels.
-        height: Pixels.
-
-    Returns:
-        The panel, or None if there are fewer than three different discount factors.
+    `taken` holds Q of the action taken. With fewer than three different discount factors, the function returns None.
     """
     if len(np.unique(gammas)) < LEAST_HEADS:
         return None
@@ -71,7 +61,7 @@ def make_panel(
         axes.set_ylim(low - (room if low < 0 else 0), high + room)
         shown = np.unique(np.linspace(0, len(timeline.starts) - 1, MOST_TICKS).round().astype(int))
         axes.set_xticks(shown + 0.5, [_span(timeline, int(place)) for place in shown])
-        axes.set_xlabel("steps from now (line: when the reward of the largest bar may come)")
+        axes.set_xlabel("steps from now (line: resolution of the largest bar)")
         axes.set_ylabel("reward")
         axes.set_title("when the agent expects reward", loc="left")
         axes.grid(axis="x", visible=False)

@@ -1,4 +1,4 @@
-"""Scores of each agent in each environment, by seed, and notes on what a reader must know about the runs."""
+"""Scores of each agent in each environment, by seed, and notes for readers of a report."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -19,10 +19,9 @@ from multihorizon.reports.baselines import (
 from multihorizon.reports.data import RunCollection, RunHistory, choose_time_unit, parse_game
 
 LAST_ITERATIONS = 5
-# A run with less than this share of the longest run's frames is not compared, because all compared runs are cut to the
-# shortest of them.
+# A run needs this share of the longest run's frames to be compared, because all compared runs are cut to the shortest.
 MIN_SHARE = 0.5
-MAX_NAMED = 6  # names that a note lists
+MAX_NAMED = 6  # most names in a note
 
 
 class Statistic(Enum):
@@ -42,20 +41,12 @@ SeedScores = dict[tuple[str, str], Float[np.ndarray, " S"]]  # by agent and envi
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of all agents in all environments.
+    """The scores of all agents in all environments, with notes for readers."""
 
-    Attributes:
-        agents: Labels of the agents in display order, baselines last.
-        environments: Names in display order.
-        by_seed: The scores under each statistic, by agent and environment.
-        baselines: The agents whose scores others published, by label.
-        notes: What a reader must know, one sentence each.
-    """
-
-    agents: list[str]
-    environments: list[str]
+    agents: list[str]  # labels in display order, baselines last
+    environments: list[str]  # in display order
     by_seed: dict[Statistic, SeedScores]
-    baselines: dict[str, Baseline] = field(default_factory=dict)
+    baselines: dict[str, Baseline] = field(default_factory=dict)  # by label
     notes: list[str] = field(default_factory=list)
 
     def mean(self, statistic: Statistic, agent: str, environment: str) -> float | None:
@@ -69,7 +60,7 @@ class Scores:
         return [e for e in self.environments if all((a, e) in self.by_seed[statistic] for a in named)]
 
     def find_comparable(self, full_length: bool) -> list[str]:
-        """Returns the agents to rank. The paper's scores are included only if the runs are as long as the paper's."""
+        """Returns the agents to rank. The paper's agents are included only if `full_length`."""
         return [agent for agent in self.agents if full_length or not self._is_from_paper(agent)]
 
     def select(self, statistic: Statistic, agent: str, environments: list[str]) -> list[Float[np.ndarray, " S"]]:
@@ -97,8 +88,8 @@ def has_human_score(environment: str) -> bool:
 def score_runs(collection: RunCollection, dopamine: DopamineCurves | None = None) -> Scores:
     """Scores the runs of each environment over the iterations that all of them have.
 
-    Runs with less than half of the longest run's frames are not compared. The paper's scores, and Dopamine's over as
-    many frames as the runs have, are added as baselines.
+    Runs with less than half of the longest run's frames are not compared. The paper's and Dopamine's agents are added
+    as baselines. Dopamine's curves are cut to the length of the runs.
     """
     started = [run for run in collection.runs if run.has_scores]
     environments = list(dict.fromkeys(run.environment for run in started))
@@ -124,7 +115,7 @@ def score_runs(collection: RunCollection, dopamine: DopamineCurves | None = None
 
 
 def score_paper_table() -> Scores:
-    """Returns the paper's own table as scores of one seed each, since it has one number per game."""
+    """Returns the paper's table, whose one number per game counts as one seed."""
     table = paper_table()
     best = {(agent, f"atari/{game}"): np.array([x]) for game, row in table.items() for agent, x in row.items()}
     agents = list(next(iter(table.values())))
@@ -133,7 +124,7 @@ def score_paper_table() -> Scores:
 
 
 def describe_sizes(runs: list[RunHistory]) -> str:
-    """Returns one sentence with the number of seeds and steps (in Atari: frames) of the runs."""
+    """Returns one sentence on the number of seeds and the length of the runs."""
     families: dict[str, list[RunHistory]] = {}
     for run in runs:
         if run.has_scores:
@@ -158,7 +149,7 @@ def _score_seeds(
 def _add_dopamine(
     by_seed: dict[Statistic, SeedScores], dopamine: DopamineCurves | None, ends: dict[str, float], labels: list[str]
 ) -> list[Baseline]:
-    """Adds Dopamine's scores over as many frames as the runs have; a run with the same label takes precedence."""
+    """Adds Dopamine's scores over as many frames as the runs have. Runs with the same label take precedence."""
     if dopamine is None:
         return []
     added = []
@@ -230,7 +221,7 @@ def _note_missing(runs: list[RunHistory]) -> list[str]:
 
 
 def _count_seeds(runs: list[RunHistory]) -> dict[tuple[str, str], int]:
-    """Counts the seeds with scores by agent and environment. Several runs may hold the seeds of one agent."""
+    """Counts the seeds that have scores, by agent and environment."""
     seeds: dict[tuple[str, str], int] = {}
     for run in runs:
         if run.has_scores:

@@ -24,29 +24,22 @@ from multihorizon.reports.statistics import IntervalEstimate
 from multihorizon.reports.tables import Table
 
 BOOTSTRAP = (
-    "Intervals are 95% percentile bootstraps over seeds, stratified by environment: from each environment's S seeds, "
-    "S − 1 are drawn with replacement, 2,000 times. The percentiles are more extreme with few seeds, to match the "
-    "wider tails of Student's t-distribution."
+    "Intervals are 95% percentile bootstrap intervals over seeds, stratified by environment. Each of 2,000 resamples "
+    "draws S − 1 of an environment's S seeds with replacement. With few seeds, the percentiles are more extreme, to "
+    "match the wider tails of Student's t-distribution."
 )
-MAX_SHARED_ENVIRONMENTS = 12  # with more, each comparison has a figure of its own
+MAX_SHARED_ENVIRONMENTS = 12  # with more environments, each comparison has its own figure
 BOOTSTRAP_SEED = 0  # fixed, so that reports are reproducible
 
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure with its text alternative.
+    """A figure with its text alternative."""
 
-    Attributes:
-        name: The name of its files, without the ending.
-        figure: The figure itself.
-        alt: The text for readers who cannot see it.
-        parts: The same content in small figures, which the HTML page shows instead.
-    """
-
-    name: str
+    name: str  # of its files, without the extension
     figure: Figure
     alt: str
-    parts: list["PageFigure"] = field(default_factory=list)
+    parts: list["PageFigure"] = field(default_factory=list)  # small figures that replace this one on the HTML page
 
 
 @dataclass(frozen=True)
@@ -63,25 +56,13 @@ class Section:
 
 @dataclass(frozen=True)
 class ReportContents:
-    """The contents of a report.
-
-    Attributes:
-        title: The title of the page.
-        about: One paragraph about the runs.
-        notes: Notes for the reader, one sentence each.
-        sections: The sections in order.
-        csv_tables: Tables that are written as CSV only.
-        styles: The line style of each agent.
-        scores: The scores of all agents.
-        comparisons: The comparisons of the given pairs of agents, under both statistics.
-        aggregates: Human-normalised aggregates.
-    """
+    """The contents of a report."""
 
     title: str
     about: str
     notes: list[str]
     sections: list[Section]
-    csv_tables: list[Table]
+    csv_tables: list[Table]  # written as CSV only
     styles: LineStyles
     scores: Scores
     comparisons: list[Comparison]
@@ -89,12 +70,7 @@ class ReportContents:
 
 
 def build_report(collection: RunCollection, dopamine: DopamineCurves | None = None) -> ReportContents:
-    """Builds the report of a folder's runs.
-
-    Args:
-        collection: The runs, as `read_runs` returns them.
-        dopamine: Dopamine's published curves, to draw and score beside Atari runs.
-    """
+    """Builds the report of runs. Dopamine's published curves are drawn and scored beside Atari runs."""
     selected = dopamine.select(collection.labels) if dopamine else None
     scores = score_runs(collection, selected)
     baselines = list(scores.baselines)
@@ -117,9 +93,9 @@ def build_report(collection: RunCollection, dopamine: DopamineCurves | None = No
 
 
 def build_paper_report() -> ReportContents:
-    """Builds the report of the paper's own table, with the same statistics as a report of runs."""
+    """Builds the report of the paper's own table."""
     scores = score_paper_table()
-    about = "The table of the paper's appendix: sixty games, mean over seeds of each seed's best iteration."
+    about = "The table in the paper's appendix: sixty games, with the mean over seeds of each seed's best iteration."
     pairs = [("Rainbow", "Multi-Rainbow")]
     styles = choose_line_styles(scores.agents, [])
     return _build("The paper's table", about, scores, styles, pairs, panels=[], full_length=True)
@@ -134,7 +110,7 @@ def _build(
     panels: list[tuple[str, str]],
     full_length: bool,
 ) -> ReportContents:
-    """Builds the sections that need only scores; the table of scores is the last one."""
+    """Builds the sections that need only scores. The last section is the table of scores."""
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     all_pairs = list(dict.fromkeys([*pairs, *panels]))
     compared = [found for pair in all_pairs for s in Statistic if (found := compare(scores, pair, s, rng))]
@@ -153,7 +129,7 @@ def _build(
 
 
 def _pair_with_dopamine(scores: Scores) -> list[tuple[str, str]]:
-    """Pairs each agent with Dopamine's version of its base agent, such as Rainbow, if no run trains that base agent."""
+    """Pairs each agent with Dopamine's version of its base agent, such as Rainbow, if no run trains the base agent."""
     ours = [agent for agent in scores.agents if agent not in scores.baselines]
     found = []
     for base in BASE_AGENTS:
@@ -185,17 +161,19 @@ def _describe_curves(collection: RunCollection, dopamine: DopamineCurves | None,
 def _describe_improvement(comparisons: list[Comparison]) -> list[Section]:
     if not comparisons:
         return []
-    said = " ".join(f"{one.challenger} is above {one.baseline} in {one.tally}." for one in comparisons)
+    said = "; ".join(f"{one.title} in {one.tally}" for one in comparisons)
     about = (
-        "Change of the score as a percentage of the absolute value of the baseline's score. Scores are the "
-        f"{DESCRIPTIONS[Statistic.BEST]}. {said}"
+        "The change in score, in percent of the absolute value of the baseline's score. A score is the "
+        f"{DESCRIPTIONS[Statistic.BEST]}. Environments in which the first agent is better: {said}."
     )
     widest = max(len(one.changes) for one in comparisons)
     if len(comparisons) > 1 and widest <= MAX_SHARED_ENVIRONMENTS:
         draw = (
             improvement_figures.draw_improvement_by_pair if widest == 1 else improvement_figures.draw_improvement_panels
         )
-        drawn = [PageFigure("improvement", draw(comparisons), f"Improvement. {said}")]
+        drawn = [
+            PageFigure("improvement", draw(comparisons), f"Environments in which the first agent is better: {said}.")
+        ]
     else:
         names = [f"improvement-{make_file_part(c.challenger)}-over-{make_file_part(c.baseline)}" for c in comparisons]
         drawn = [
@@ -214,8 +192,8 @@ def _describe_ablation(comparisons: list[Comparison]) -> list[Section]:
         return []
     said = "; ".join(f"{one.title} in {one.tally}" for one in comparisons)
     figure = improvement_figures.draw_improvement_panels(comparisons)
-    drawn = [PageFigure("ablation", figure, f"Improvement by each challenger of the ablation: {said}")]
-    about = f"In how many environments each challenger is better than its baseline: {said}."
+    drawn = [PageFigure("ablation", figure, f"Ablation. Environments in which the first agent is better: {said}.")]
+    about = f"Environments in which the first agent is better: {said}."
     return [Section("parts", "Ablation", about, drawn)]
 
 
@@ -230,7 +208,7 @@ def _describe_aggregates(found: Aggregates, styles: LineStyles) -> list[Section]
     title = "Human-normalised aggregates"
     excluded = f" Excluded for lack of a human score: {', '.join(found.excluded)}." if found.excluded else ""
     if not found.entries:
-        said = f"There are none: no environment that all agents have played has a human score.{excluded}"
+        said = f"There are none, because the agents share no environment with a human score.{excluded}"
         return [Section("aggregate", title, said)]
     games = sorted({len(played) for played in found.environments.values() if played})
     estimates = [estimate for entry in found.entries for estimate in entry.measures.values()]
@@ -238,8 +216,8 @@ def _describe_aggregates(found: Aggregates, styles: LineStyles) -> list[Section]
     varies = ", depending on the statistic" if len(games) > 1 else ""
     about = (
         f"Over {' or '.join(map(str, games))} game{'' if games == [1] else 's'} that all agents have played{varies}. "
-        "A random player scores 0, a human 1. IQM is the mean of the middle half of all runs; the optimality gap is "
-        f"how far runs fall short of a human.{excluded}{_describe_intervals(estimates)}{warning}"
+        "A random player scores 0, a human 1. IQM is the mean of the middle half of all runs. The optimality gap is "
+        f"the mean shortfall from the human score.{excluded}{_describe_intervals(estimates)}{warning}"
     )
     profile = "The share of runs that score above each threshold; higher is better."
     if any(entry.profile_low is not None for entry in found.entries):
@@ -260,13 +238,12 @@ def _describe_probabilities(comparisons: list[Comparison]) -> list[Section]:
     ties = describe_ties(comparisons)
     warning = f" {ties}" if ties else ""
     about = (
-        "The probability that a run of the first agent beats a run of the second in a random environment; a tie "
-        f"counts half.{_describe_intervals([one.win_probability for one in comparisons])}{warning}"
+        "The probability that a run of the first agent beats a run of the second in a random environment. A tie "
+        f"counts as half a win.{_describe_intervals([one.win_probability for one in comparisons])}{warning}"
     )
     if any(one.win_probability.low is None for one in comparisons):
         about += (
-            " There is no interval where an environment has a single seed, or where all resamples give the same "
-            "result, as when all seeds of one agent win."
+            " There is no interval if an environment has a single seed, or if all resamples give the same probability."
         )
     figure = figures.draw_probabilities(comparisons)
     drawn = [PageFigure("probability-of-improvement", figure, f"Probability of improvement.{warning}")]
@@ -278,13 +255,12 @@ def _describe_discounts(groups: list[DiscountGroup], styles: LineStyles) -> list
     if not groups:
         return []
     about = (
-        "The weight that an agent gives to a reward t steps away when it acts, computed from its horizons and their "
-        "weights, compared with the discount that it was configured for, if there is one."
+        "Acted by: the weight that an agent gives to a reward t steps ahead, computed from its horizons. "
+        "Asked for: the discount that the agent was configured to approximate."
     )
     drawn = [PageFigure("discounts", figures.draw_discounts(groups, styles), "The discount that each agent acts by")]
     return [Section("discount", "The discount that agents act by", about, drawn, [tables.tabulate_discounts(groups)])]
 
 
 def _describe_intervals(estimates: list[IntervalEstimate]) -> str:
-    """Returns how the intervals are computed, if there are any."""
     return f" {BOOTSTRAP}" if any(estimate.low is not None for estimate in estimates) else ""

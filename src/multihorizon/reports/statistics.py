@@ -1,7 +1,7 @@
 """Statistics of a few seeds in several environments, with bootstrap intervals (Agarwal et al., 2021).
 
-Strata hold one array for each environment, with seeds on the last axis. All functions keep the axes before it, so the
-same function computes a statistic of one sample or of many resamples.
+Strata are sequences with one array of scores for each environment. Seeds are on the last axis; axes before it, such as
+resamples, are kept.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy.special import ndtr, stdtrit
 
 Strata = Sequence[Float[np.ndarray, "... _"]]
-Value = Float[np.ndarray, "..."] | float  # of one sample, or of each of many samples
+Value = Float[np.ndarray, "..."] | float  # one number for each sample
 REPLICATIONS = 2_000
 LEVEL = 0.95
 
@@ -29,10 +29,8 @@ class IntervalEstimate:
 def iqm(strata: Strata, share: float | None = None) -> Value:
     """Returns the interquartile mean: the mean of the middle half of all runs.
 
-    Args:
-        strata: Scores by environment.
-        share: The fraction of runs trimmed at each end; the runs at the edges may have fractional weights. By default,
-            a quarter of the runs, rounded down to whole runs, as in rliable.
+    `share` is the fraction of runs to trim at each end; a run at the edge may be trimmed in part. The default is a
+    quarter, rounded down to whole runs, as in rliable.
     """
     runs = np.sort(np.concatenate(strata, axis=-1), axis=-1)
     count = runs.shape[-1]
@@ -45,8 +43,7 @@ def iqm(strata: Strata, share: float | None = None) -> Value:
 def trimmed_share(strata: Strata) -> float:
     """Returns the fraction of runs that the IQM trims at each end.
 
-    Resamples have fewer runs. Rounding a quarter of those down again would trim a different fraction, so the interval
-    would be for a different statistic.
+    Resamples have fewer runs. They use this fraction, because rounding again would change it.
     """
     count = sum(scores.shape[-1] for scores in strata)
     return (count // 4) / count
@@ -90,17 +87,17 @@ def resampled(
 ) -> list[Float[np.ndarray, "R _"]]:
     """Draws S − `fewer` of each environment's S seeds with replacement, `replications` times.
 
-    With draws of S seeds, the variance is (S − 1)/S of the true one. A 95% interval from three seeds then contains the
-    true value in only 74% of cases with one environment, and in 88% with 26 environments. With draws of S − 1, the
-    variance is right (McCarthy & Snowden, 1985). `fewer=0` is the plain bootstrap, as in rliable.
+    Draws of S − 1 seeds give the right variance (McCarthy & Snowden, 1985). `fewer=0` is the plain bootstrap, as in
+    rliable, whose variance is too small by the factor (S − 1)/S. With three seeds, its 95% intervals contain the true
+    value in only 74% of cases in one environment, and in 88% in 26 environments.
     """
     return [scores[rng.integers(0, len(scores), (replications, max(1, len(scores) - fewer)))] for scores in strata]
 
 
 def interval(replicated: Value, freedom: float = np.inf) -> Float[np.ndarray, "2 ..."]:
-    """Returns the 95% percentile interval of replications, which are on the first axis.
+    """Returns the 95% percentile interval over the first axis.
 
-    With few degrees of freedom the percentiles are more extreme, to match the wider tails of Student's t-distribution
+    With few degrees of freedom, the percentiles are more extreme, to match the wider tails of Student's t-distribution
     (Hesterberg, 2015).
     """
     tail = ndtr(stdtrit(freedom, (1 - LEVEL) / 2)) if np.isfinite(freedom) else (1 - LEVEL) / 2
@@ -113,20 +110,17 @@ def freedom(*samples: Strata) -> float:
 
 
 def largest_coverage(seeds: Sequence[int]) -> float:
-    """Returns the largest coverage that an interval can have: how often it contains the true value, 0.95 at most.
+    """Returns an upper bound on the coverage of a 95% interval: how often it contains the true value.
 
-    A bootstrap interval never extends beyond the lowest and the highest score. In one environment with S seeds, all
-    scores lie on one side of the true value with probability p^S + (1 - p)^S ≥ 2^(1 - S), where p is the probability
-    that a score lies above it. The interval then misses the true value, whatever the distribution of the scores.
-
-    Args:
-        seeds: The number of seeds of each environment. With several environments, there is no such bound.
+    A bootstrap interval lies between the lowest and the highest score. Let p be the probability that a score is above
+    the true value. In one environment with S seeds, all scores lie on one side of the true value with probability
+    p^S + (1 - p)^S ≥ 2^(1 - S). The interval then misses it. With several environments, the bound is 0.95.
     """
     return min(LEVEL, 1 - 2.0 ** (1 - seeds[0])) if len(seeds) == 1 else LEVEL
 
 
 def describe_coverage(seeds: Sequence[int]) -> str:
-    """Returns a warning for readers if intervals cannot have the coverage that they state, and otherwise nothing."""
+    """Returns a warning if intervals cannot reach a coverage of 95%, otherwise an empty text."""
     if largest_coverage(seeds) == LEVEL:
         return ""
     return (
@@ -141,22 +135,17 @@ def varies(strata: Strata) -> bool:
 
 
 def describe_ties(agents: Sequence[str]) -> str:
-    """Returns a warning for readers about agents whose seeds all have the same score, and nothing if there are none.
+    """Returns a warning about agents whose seeds all have the same score, or an empty text if there are none.
 
-    Resamples of such an agent are all equal, so the interval treats its scores as exact. That is wrong if the scores
-    tie at the largest possible score, which other runs may miss. In simulations, nearly all intervals of the
-    probability of improvement that miss the true value are of this kind (benchmarks/interval_coverage.py).
-
-    Args:
-        agents: The labels of these agents. By at least one statistic, all seeds of such an agent have the same score in
-            each environment.
+    All resamples of such an agent are equal, so the interval treats the scores as exact. This is wrong if the scores
+    tie at the largest possible score, which other runs may miss. In simulations, such ties cause most intervals of the
+    probability of improvement that miss the true value (benchmarks/interval_coverage.py).
     """
     if not agents:
         return ""
     return (
-        f"All seeds of {' and of '.join(agents)} have the same score in each environment compared, by at least one "
-        "statistic. An interval treats such scores as exact, so it may contain the true value in far fewer than 95% of "
-        "cases."
+        f"All seeds of {' and of '.join(agents)} have the same score (best or last 5) in each environment. Intervals "
+        "treat such scores as exact, so they may contain the true value in far fewer than 95% of cases."
     )
 
 

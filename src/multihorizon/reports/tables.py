@@ -21,23 +21,17 @@ from multihorizon.reports.figure_style import shorten_names
 from multihorizon.reports.scores import SHORT_NAMES, Scores, Statistic, has_human_score
 from multihorizon.reports.statistics import IntervalEstimate
 
-LARGEST_WRITTEN_OUT = 1e15  # larger numbers have three digits and an exponent
+LARGEST_WRITTEN_OUT = 1e15  # larger numbers are shown with three digits and an exponent
 SHOWN_TIMES = (1, 10, 100, 1000)  # in the table of discounts
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table.
+    """One cell of a table."""
 
-    Attributes:
-        text: The text in Markdown and HTML.
-        value: The value in CSV files, by which HTML tables are sorted; by default, the text.
-        bold: Whether the text is bold, which marks the best value.
-    """
-
-    text: str
-    value: float | str | None = None
-    bold: bool = False
+    text: str  # in Markdown and HTML
+    value: float | str | None = None  # in CSV files and for sorting; the text by default
+    bold: bool = False  # marks the best value
 
 
 EMPTY = Cell("–")
@@ -47,29 +41,24 @@ EMPTY = Cell("–")
 class Table:
     """A table whose first column holds labels.
 
-    Attributes:
-        name: The name of its file, without the extension.
-        columns: The headings of the columns.
-        rows: The rows, each with one cell for each column.
-        groups: Headings over the columns after the first: a name, and the number of columns that it spans.
-        csv_table: The table that is written as CSV, if its columns differ.
+    `groups` are headings over the other columns: a name and the number of columns that it spans.
     """
 
-    name: str
+    name: str  # of its file, without the extension
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     groups: Sequence[tuple[str, int]] = field(default=())
-    csv_table: "Table | None" = None
+    csv_table: "Table | None" = None  # replaces this table in the CSV file
 
     @property
     def full_columns(self) -> list[str]:
-        """The headings of the columns, each preceded by the name of its group."""
+        """The headings of the columns, each after the name of its group."""
         over = ["", *(f"{name}, " if name else "" for name, span in self.groups for _ in range(span))]
         return [a + b for a, b in zip(over, self.columns, strict=True)] if self.groups else list(self.columns)
 
 
 def format_number(value: float | None, bold: bool = False, places: int | None = None) -> Cell:
-    """Makes a cell from a number. By default it has two decimals below 100, one below 10,000 and none above."""
+    """Makes a cell from a number. The default is two decimals below 100, one below 10,000 and none above."""
     if value is None or not math.isfinite(value):
         return EMPTY
     if abs(value) >= LARGEST_WRITTEN_OUT:
@@ -80,7 +69,7 @@ def format_number(value: float | None, bold: bool = False, places: int | None = 
 
 
 def tabulate_progress(collection: RunCollection) -> Table:
-    """Counts each agent's environments and seeds, and its runs by progress."""
+    """Counts each agent's environments and seeds, and its finished and unfinished runs."""
     rows = []
     for label in collection.labels:
         runs = [run for run in collection.runs if run.label == label]
@@ -102,7 +91,7 @@ def tabulate_progress(collection: RunCollection) -> Table:
 
 
 def tabulate_scores(scores: Scores, full_length: bool) -> Table:
-    """Lists the mean scores of all agents in all environments under both statistics; the best of each is bold."""
+    """Lists each agent's mean scores in each environment. The best score under each statistic is bold."""
     names = shorten_names(scores.environments)
     shown = {agent: [s for s in Statistic if any(a == agent for a, _ in scores.by_seed[s])] for agent in scores.agents}
     ranked = scores.find_comparable(full_length)
@@ -123,7 +112,7 @@ def tabulate_scores(scores: Scores, full_length: bool) -> Table:
 
 
 def tabulate_aggregates(found: Aggregates) -> Table:
-    """Lists each agent's aggregates with their intervals; the best of each measure is bold."""
+    """Lists each agent's aggregates with their intervals. The best value of each measure is bold."""
     by_agent = {(entry.agent, entry.statistic): entry for entry in found.entries}
     rows = []
     for agent in found.agents:
@@ -167,7 +156,7 @@ def tabulate_probabilities(comparisons: list[Comparison]) -> Table:
 
 
 def tabulate_discounts(groups: list[DiscountGroup]) -> Table:
-    """Lists the discount that agents act by, beside the one that they were configured for, at a few times."""
+    """Lists the discount that agents act by, and the discount that they were configured for, at a few times."""
     rows = []
     for agents, environments, acting, wanted in groups:
         named = ", ".join(agents) + (f" in {', '.join(environments)}" if environments else "")
@@ -213,7 +202,7 @@ def list_changes(comparisons: list[Comparison]) -> Table:
 
 
 def list_aggregates(found: Aggregates) -> Table:
-    """Lists every aggregate with the ends of its interval."""
+    """Lists every aggregate and its interval."""
     rows = [
         [
             Cell(entry.agent),

@@ -26,7 +26,7 @@ from multihorizon.reports.plotting import Axes, Figure
 
 # These agents have the same colour in the figures of all tables.
 COLOURS = {"hyperbolic": BLUE, "gamma=0.975": ORANGE, "gamma=0.95": GREEN, "gamma=0.9": RED, "gamma=0.99": PURPLE}
-ON_GREY = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)  # the first ones stand out from a wide grey line
+ON_GREY = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)  # in order of contrast with grey
 TITLES = {
     "matching_prior": "The agent's prior matches the world's:\nit values every path nearly right",
     "wrong_k": "Agents with different k; the world's k is 0.05",
@@ -130,12 +130,9 @@ def draw_integral_forms(k: float = 0.05, heads: int = 20, gamma_max: float = 0.9
 
 @styled
 def draw_fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figure:
-    """Draws the discounts of several sets of horizons beside the wanted discount.
+    """Draws the wanted discount and the discounts of several sets of horizons, up to `t_max`.
 
-    Args:
-        wanted: The discount that the horizons approximate.
-        reached: Horizons by label. The largest error of the first is marked.
-        t_max: The last time drawn.
+    The figure marks the largest error of the first set.
     """
     figure, (top, bottom) = canvas(7.6, 6.4, rows=2, sharex=True, height_ratios=[2, 1])
     t = np.unique(np.round(np.geomspace(1, t_max + 1, 400)).astype(int)) - 1
@@ -169,7 +166,7 @@ def draw_fit(wanted: Discount, reached: dict[str, Horizons], t_max: int) -> Figu
 
 @styled
 def draw_pathworld(outcome: PathworldResult) -> Figure:
-    """Draws the paths, and their values to each agent."""
+    """Draws the paths and their values to each agent."""
     figure, (left, right) = canvas(12, 4.8, columns=2, width_ratios=[1, 1.25])
     _draw_paths(left, Pathworld(), np.flatnonzero(np.isclose(outcome.true, outcome.true.max())))
     _draw_values(right, outcome)
@@ -179,7 +176,7 @@ def draw_pathworld(outcome: PathworldResult) -> Figure:
 
 @styled
 def draw_path_values(outcome: PathworldResult) -> Figure:
-    """Draws the value of each path to each agent: in closed form, learned, and true."""
+    """Draws each path's true value, and its value to each agent, in closed form and learned."""
     figure, (axes,) = canvas(7.2, 4.6)
     _draw_values(axes, outcome)
     axes.set_title(TITLES[outcome.experiment.name])
@@ -188,7 +185,7 @@ def draw_path_values(outcome: PathworldResult) -> Figure:
 
 @styled
 def draw_gamma_max(experiment: PathworldTable) -> Figure:
-    """Draws the discounts that agents with different largest γ's act by, beside the wanted discount."""
+    """Draws the wanted discount, and the discounts of agents that differ in their largest γ."""
     figure, (left, right) = canvas(11, 4.2, columns=2)
     wanted = discount.hyperbolic(K)
     t = np.arange(0, 226)

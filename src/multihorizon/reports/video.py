@@ -1,4 +1,4 @@
-"""Writes a video of an episode that shows the game, each horizon's Q-value over time, and when reward is expected."""
+"""Writes videos of episodes: the game, each horizon's Q-value over time, and when the agent expects reward."""
 
 import importlib.util
 import textwrap
@@ -22,30 +22,20 @@ if TYPE_CHECKING:
     from multihorizon.runs.watching import EpisodeRecord
 
 HEIGHT, GAME, CURVES, PANEL = 480, 400, 720, 200  # pixels
-TITLE_CHARACTERS = 76  # that fit in CURVES pixels
+TITLE_CHARACTERS = 76  # most characters of a line of the title
 CURSOR = tuple(int(RED[i : i + 2], 16) for i in (1, 3, 5))
 
 
 def check_writer(path: Path) -> None:
     """Raises an InputError unless the path names an MP4 or a GIF that can be written."""
     if path.suffix not in (".mp4", ".gif"):
-        raise InputError(f"a video is an .mp4 or a .gif, not {path.name}")
+        raise InputError(f"a video must be an .mp4 or a .gif file, got {path.name}")
     if path.suffix == ".mp4" and importlib.util.find_spec("imageio_ffmpeg") is None:
-        raise InputError("an MP4 needs imageio-ffmpeg: pip install imageio-ffmpeg; or write a .gif")
+        raise InputError("an .mp4 file needs imageio-ffmpeg; run pip install imageio-ffmpeg, or write a .gif file")
 
 
 def write_video(episode: "EpisodeRecord", path: Path, title: str, frames_per_second: int) -> Path:
-    """Writes a video of an episode.
-
-    Args:
-        episode: Pictures, Q-values, actions and rewards of all steps.
-        path: Where to write; its ending, .mp4 or .gif, chooses the format.
-        title: The title over the curves.
-        frames_per_second: Agent steps shown in one second.
-
-    Returns:
-        The path.
-    """
+    """Writes a video of an episode, as MP4 or GIF by the suffix of the path, and returns the path."""
     check_writer(path)
     figure, columns = draw_q_values(episode, title)
     drawn = _render_pixels(figure)
@@ -59,7 +49,7 @@ def write_video(episode: "EpisodeRecord", path: Path, title: str, frames_per_sec
     for t in range(len(episode.actions) + 1):
         beside = drawn.copy()
         column = columns[min(t, len(columns) - 1)]
-        beside[top:bottom, column:right] = empty[top:bottom, column:right]  # hide the steps to come
+        beside[top:bottom, column:right] = empty[top:bottom, column:right]  # hide future steps
         beside[top:bottom, column : column + 2] = CURSOR
         if panel is not None:
             beside = np.concatenate([beside, panel.drawn(min(t, len(columns) - 1))])
@@ -73,7 +63,7 @@ def write_video(episode: "EpisodeRecord", path: Path, title: str, frames_per_sec
 
 
 def draw_q_values(episode: "EpisodeRecord", title: str) -> tuple[Figure, Int[np.ndarray, " T"]]:
-    """Draws each horizon's Q-value of the action taken; also returns the pixel column of every step."""
+    """Draws each horizon's Q-value of the action taken, and also returns the pixel column of every step."""
     steps = np.arange(len(episode.actions))
     taken = episode.values[steps, :, episode.actions]  # [T H]
     with rc_context(SETTINGS | {"figure.dpi": 100}):
@@ -81,7 +71,7 @@ def draw_q_values(episode: "EpisodeRecord", title: str) -> tuple[Figure, Int[np.
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
         order = np.argsort(episode.gammas)
         shades = colormaps["viridis"](np.linspace(0, 0.92, len(order)))
-        if len(order) > 1:  # a wide line behind the others, so that it is visible where they coincide
+        if len(order) > 1:  # a wide line, visible behind the other lines
             above.plot(
                 steps, (taken * episode.acting_weights).sum(axis=1), color=BLACK, lw=6, alpha=0.18, label="weighted Q"
             )
@@ -115,7 +105,7 @@ def _find_plot_edges(figure: Figure) -> tuple[int, int, int]:
 
 
 def _scale_picture(picture: UInt8[np.ndarray, "h w 3"], room: int) -> UInt8[np.ndarray, "H W 3"]:
-    """Scales a picture to fit into `room` rows. If it is enlarged, the factor is a whole number."""
+    """Scales a picture to fit into `room` rows. A factor above 1 is a whole number."""
     height, width = picture.shape[:2]
     scale = min(room / height, GAME / width)
     scale = int(scale) if scale >= 1 else scale
@@ -135,16 +125,16 @@ def _write_mp4(frames: list[UInt8[np.ndarray, "H W 3"]], path: Path, frames_per_
     writer = imageio_ffmpeg.write_frames(
         str(path.absolute()), (width, height), fps=frames_per_second, macro_block_size=1, ffmpeg_log_level="quiet"
     )
-    # JAX warns whenever the process forks. This fork is harmless: the child becomes ffmpeg and runs none of our code.
+    # JAX warns whenever the process forks. This fork is harmless, because the child process only runs ffmpeg.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
         writer.send(None)
-    problem = f"the video could not be written to {path.parent}; free some space there, or choose another folder"
+    problem = f"the video could not be written to {path.parent}; free some disk space, or choose another folder"
     try:
         for frame in frames:
             writer.send(np.ascontiguousarray(frame))
         writer.close()
-    except OSError:  # its message holds ffmpeg's whole command
+    except OSError:  # the error message would contain ffmpeg's whole command
         raise InputError(problem) from None
     if _count_frames(path) != len(frames):  # ffmpeg reports no error on a full disk
         raise InputError(problem)

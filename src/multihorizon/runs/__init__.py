@@ -1,4 +1,4 @@
-"""Runs on disk and trained policies: the folder of a run, training with checkpoints and metrics, and evaluation.
+"""Trains, stores and resumes runs, and evaluates their policies.
 
-`folder`, `metrics` and `weights` read a run's files without JAX.
+The modules `folder`, `metrics` and `weights` read the files of a run without JAX.
 """

@@ -1,8 +1,7 @@
-"""Checkpoints: the training state on disk, written atomically, with a checksum, in a format that cannot run code.
+"""Writes and reads checkpoints, which hold the training state. Reading a checkpoint cannot run code.
 
-A checkpoint is an uncompressed zip file of arrays in NumPy's .npy format. Its name holds the checksum of its bytes.
-Arrays are copied between device and disk in pieces, so that a replay buffer may be larger than the host's memory. Only
-the filled part of a replay buffer is written.
+A checkpoint is an uncompressed zip file of .npy arrays. Its name contains the checksum of its bytes. Arrays are copied
+in pieces, so that a replay buffer may be larger than the host's memory.
 """
 
 import json
@@ -43,18 +42,13 @@ MOST_ABOUT_BYTES = 2**24
 
 
 class OtherRunError(ValueError):
-    """Raised for a checkpoint of another iteration, or of a run with different settings."""
+    """Raised if a checkpoint belongs to another iteration, or to a run with other settings."""
 
 
 class Checkpoints:
     """Writes and restores checkpoints of one run, and keeps the latest two.
 
-    Args:
-        folder: The folder of the checkpoints.
-        shape: The shape of the replay buffer.
-        with_replay: Whether a checkpoint holds the replay buffer.
-        identity: The settings of the run, as JSON, that must be the same when it is resumed. Each checkpoint stores
-            them with its number of iterations.
+    `identity` contains the settings, as JSON, that must not change when the run is resumed.
     """
 
     def __init__(self, folder: Path, shape: ReplayShape, with_replay: bool, identity: dict[str, Any]) -> None:
@@ -65,15 +59,7 @@ class Checkpoints:
         return checkpoint_paths(self.folder)
 
     def save(self, state: Any, iterations: int) -> None:
-        """Writes a checkpoint and removes all but the latest two.
-
-        Args:
-            state: The training state. If its replay is None, the checkpoint has no replay buffer.
-            iterations: The number of iterations that the state has completed.
-
-        Raises:
-            InputError: The file cannot be written, for example because the disk is full.
-        """
+        """Writes a checkpoint after a number of iterations, and removes all but the latest two."""
         unfinished = self.folder / f".iteration-{iterations:06d}"
         try:
             remove(unfinished)
@@ -91,18 +77,9 @@ class Checkpoints:
             remove(old)
 
     def restore(self, init: Callable[[], Any], warn: Callable[[str], None]) -> tuple[Any, int]:
-        """Reads the newest intact checkpoint. Damaged ones are reported and renamed.
+        """Returns the state in the newest intact checkpoint, and its number of iterations.
 
-        Args:
-            init: Makes the initial state, which is used if there is no checkpoint.
-            warn: Receives a message for each damaged checkpoint.
-
-        Returns:
-            The state, and the number of iterations that it has completed: 0 for the initial state.
-
-        Raises:
-            InputError: A checkpoint belongs to another run or cannot be read by this version, or all checkpoints are
-                damaged.
+        Damaged checkpoints are reported and renamed. Without a checkpoint, the initial state is returned.
         """
         for leftover in self.folder.glob(".iteration-*"):
             remove(leftover)
@@ -110,7 +87,7 @@ class Checkpoints:
         for path in sorted(set(self.folder.glob("iteration-*.npz")) - set(good)):
             try:
                 open_inside(path).close()
-                why: object = "its name has no iteration"
+                why: object = "its name contains no iteration number"
             except (ValueError, OSError) as problem:
                 why = problem
             warn(f"{path} is damaged ({why})")
@@ -140,7 +117,7 @@ class Checkpoints:
                 ) from problem
             if damaged:
                 warn(f"using the previous checkpoint, {path.name}")
-            for bad in damaged:  # otherwise they would seem newer than the next checkpoints
+            for bad in damaged:  # otherwise a damaged file could look newer than the next checkpoint
                 replace(bad, bad.with_name(f"{DAMAGED}{bad.name}"))
             return state, iterations
         if damaged:
@@ -172,7 +149,6 @@ class Checkpoints:
         return summed.checksum
 
     def _check_owner(self, file: zipfile.ZipFile, iterations: int) -> None:
-        """Raises `OtherRunError` for a checkpoint of another iteration, or of a run with different settings."""
         if file.getinfo(ABOUT).file_size > MOST_ABOUT_BYTES:
             raise ValueError(f"{ABOUT} is too long")
         with open_stored(file, ABOUT) as stream:
@@ -181,11 +157,11 @@ class Checkpoints:
             raise OtherRunError(f"it was written after iteration {about['iterations']}, but its name says {iterations}")
         if differs := difference(self.identity, about["configuration"]):
             raise OtherRunError(
-                f"in {CONFIGURATION} {differs} as in the checkpoint; undo the change, or train in another folder"
+                f"in {CONFIGURATION}, {differs} as in the checkpoint; undo the change, or train in another folder"
             )
 
     def _most_bytes(self, form: Any) -> int:
-        """Returns the largest size that a checkpoint of this run can have. Larger files are not opened as zip files."""
+        """Returns the largest possible size of a checkpoint. Larger files are not opened."""
         leaves = jax.tree.leaves(form)
         return MOST_ABOUT_BYTES + sum(array_bytes(_data(leaf)) + MOST_HEADER_BYTES for leaf in leaves)
 
@@ -198,10 +174,10 @@ class Checkpoints:
             self._check_owner(file, iterations)
             held = {name for name in file.namelist() if not name.startswith((ABOUT, *OF_ONE_ITERATION))}
             has_replay = any(name.startswith(".replay") for name in held)
-            if not has_replay:  # written at the end of training, when it stopped early, or with `with_replay` False
+            if not has_replay:  # the checkpoint was saved without its replay buffer
                 kept = {name: leaf for name, leaf in kept.items() if not name.startswith(".replay")}
             if held != set(kept):
-                raise ValueError("its arrays are not those of this run")
+                raise ValueError("its arrays do not match this run")
             found = {}
             for name, leaf in kept.items():
                 with open_stored(file, name) as stream:
@@ -217,7 +193,7 @@ class Checkpoints:
 
 
 class _Summed:
-    """A file that is written sequentially, and the CRC-32 of its content so far."""
+    """Wraps a file, and computes the CRC-32 of what is written."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self.checksum = file, 0
@@ -230,7 +206,7 @@ class _Summed:
         self._file.flush()
 
 
-# Arrays [S rows ...] of which only the filled rows are written.
+# Arrays of the replay buffer [S rows ...]. Only filled rows are written.
 ARRAYS = ("frames", "actions", "rewards", "ends", "ages", "timing.duration", "timing.survival")
 BY_ROW = {f".replay.{name}" for name in ARRAYS}
 
@@ -240,12 +216,11 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _data(leaf: Any) -> Any:
-    """Returns the shape and type that a leaf of the state is stored with."""
     return jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
 
 
 def _pieces(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[int, int, int]]:
-    """Yields pieces (seed, start, stop) of an array [S L ...], each of one row or of at most `PIECE_BYTES`."""
+    """Yields slices (seed, start, stop) of an array [S L ...]. A slice has at most `PIECE_BYTES`, or one row."""
     length = shape[1] if len(shape) > 1 else 1
     size = max(1, PIECE_BYTES // max(1, itemsize * int(np.prod(shape[2:]))))
     for s in range(shape[0]):
@@ -290,11 +265,10 @@ def _read_array(stream: Any, like: jax.ShapeDtypeStruct, by_row: bool) -> Array:
             part = (1, stop - start, *shape[2:])
             piece = np.frombuffer(read_bytes(stream, dtype.itemsize * int(np.prod(part))), dtype).reshape(part)
             array = _with_piece(array, jnp.asarray(piece), jnp.asarray(s), jnp.asarray(start))
-    if stream.read(1):  # zipfile compares its checksum only when the end is reached
+    if stream.read(1):  # zipfile verifies the checksum only at the end of the array
         raise EOFError("an array is longer than its header says")
     return array
 
 
 def _descriptor(dtype: np.dtype) -> str:
-    """Returns the name of a type in the header of an array."""
-    return f"<V{dtype.itemsize}" if dtype.kind == "V" else dtype.str  # bfloat16
+    return f"<V{dtype.itemsize}" if dtype.kind == "V" else dtype.str  # V is bfloat16

@@ -1,4 +1,4 @@
-"""The configuration of a run: every setting that determines it, and its conversion to JSON and back."""
+"""The configuration of a run, and its conversion to JSON and back."""
 
 import math
 import os
@@ -42,17 +42,13 @@ class Configuration:
     """Every setting of a run.
 
     Attributes:
-        agent: The agent.
-        environment: The name of the environment.
         torso: The network without its heads.
-        schedule: The number and the length of iterations.
         seed: The first seed.
         seeds: The number of seeds that train in parallel.
         environments: The number of environments for each seed.
-        evaluation_environments: The number of environments for each seed in evaluation.
-        checkpoint_minutes: The minimum time between two checkpoints; with 0, every iteration writes one.
+        checkpoint_minutes: The minimum time between two checkpoints; with 0, every iteration writes a checkpoint.
         checkpoint_replay: Whether checkpoints hold the replay buffer.
-        weights_every: The number of iterations between two weights files that are kept.
+        weights_every: The number of iterations between two permanent weights files.
     """
 
     agent: AgentConfig
@@ -88,17 +84,14 @@ class Configuration:
 
 
 def _check_kind(name: str, value: Any, hint: Any) -> None:
-    """Raises an error unless a value has one of the declared types.
-
-    Subclasses are refused, because `restored` does not know their names.
-    """
+    """Raises an error unless a value has a declared type. Subclasses are not accepted."""
     kinds = get_args(hint) or (hint,)
     if type(value) not in kinds:
         raise InputError(f"{name} must be {' or '.join(kind.__name__ for kind in kinds)}, got {shown(value)}")
 
 
 def plain(value: Any) -> Any:
-    """Returns a configuration as JSON: a dataclass becomes an object that names its type, an enum member its name."""
+    """Converts a configuration to JSON. The object for a dataclass contains the name of its type."""
     if isinstance(value, Horizons):
         return {"gammas": value.gammas.tolist(), "weights": value.weights.tolist()}
     if is_dataclass(value) and not isinstance(value, type):
@@ -113,7 +106,7 @@ def plain(value: Any) -> Any:
 
 
 def difference(held: Any, asked: Any, name: str = "") -> str | None:
-    """Describes the first setting in which two configurations, as JSON, differ; None if they are equal."""
+    """Describes the first difference between two configurations in JSON. Returns None if they are equal."""
     if isinstance(held, dict) and isinstance(asked, dict):
         parts = [(key, held.get(key), asked.get(key)) for key in held | asked]
     elif isinstance(held, list) and isinstance(asked, list):
@@ -127,7 +120,7 @@ def difference(held: Any, asked: Any, name: str = "") -> str | None:
 
 
 def _brief(value: Any) -> str:
-    """Formats a setting for a message: a float with all its digits, because two may differ only in the last ones."""
+    """Formats a setting for a message. Floats keep all digits, since only the last digits may differ."""
     if isinstance(value, str):
         return shown(value)[1:-1]
     return repr(value) if isinstance(value, float) else shown(value)
@@ -148,7 +141,7 @@ KINDS = {
         MlpTorso,
         OwnNetwork,
     )
-} | {"Agent": AgentConfig}  # older runs store AgentConfig under this name
+} | {"Agent": AgentConfig}  # the name of AgentConfig in older runs
 
 
 def restored(value: Any, hint: Any = None) -> Any:
@@ -176,7 +169,6 @@ def restored(value: Any, hint: Any = None) -> Any:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Returns whether a value has the declared type of its field."""
     if isinstance(hint, UnionType) or get_origin(hint) is Union:
         return any(_fits(value, one) for one in get_args(hint))
     if get_origin(hint) is Literal:

@@ -1,4 +1,4 @@
-"""Builds the configuration of a run from an agent and an environment, and a trainer from the configuration."""
+"""Builds the configuration and the trainer of a run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from multihorizon.training.schedule import Schedule, total_steps
 from multihorizon.training.trainer import Collector, Evaluator, Trainer
 from multihorizon.training.worlds import World, stored_world, world
 
-MOST_ON_DEVICE, MOST_ON_HOST = 1_000_000, 1_024  # most environments for each seed; those on the host are slow to make
+MOST_ON_DEVICE, MOST_ON_HOST = 1_000_000, 1_024  # the most environments for each seed
 
 
 def configured(
@@ -35,17 +35,17 @@ def configured(
     checkpoint_replay: bool = True,
     network: Any = None,
 ) -> Configuration:
-    """Returns the configuration of a run. Arguments that are None and settings that the user left open get defaults."""
+    """Returns the configuration of a run. Arguments that are None get the environment's defaults."""
     agent = chosen.adapt(agent)
     default = chosen.schedule
     steps = default.steps if steps is None else at_least("steps", steps, 0)
-    if steps <= agent.warm_up_steps:  # checked here, before a folder is made
+    if steps <= agent.warm_up_steps:  # checked before a folder is made
         raise InputError(
             f"steps must be more than the {agent.warm_up_steps:,} steps of the warm-up, got {steps:,}; "
             "set warm_up_steps for a shorter warm-up"
         )
     if training_steps is None:
-        # Iterations are equal, no longer than the default, and the last one ends at `steps` or just after.
+        # All iterations have the same length, at most the default. The last one ends at `steps` or just after.
         a_time = -(-steps // -(-steps // default.training_steps))
     else:
         a_time = at_least("training_steps", training_steps, 1)
@@ -72,7 +72,6 @@ def configured(
 
 
 def _check_counts(configuration: Configuration, chosen: World, evaluated_in: World) -> None:
-    """Raises an error for too many environments, before any is made."""
     for name, count, one in (
         ("num_envs", configuration.environments, chosen),
         ("num_evaluation_envs", configuration.evaluation_environments, evaluated_in),
@@ -81,7 +80,7 @@ def _check_counts(configuration: Configuration, chosen: World, evaluated_in: Wor
 
 
 def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
-    """Returns what a configuration stores of a network: its settings, or the name of a user-defined one."""
+    """Returns the settings of a network, or the name of a user-defined network."""
     if type(network) in (ConvTorso, MlpTorso, OwnNetwork):  # a subclass cannot be restored
         return network
     as_torso(network)
@@ -89,20 +88,7 @@ def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
 
 
 def trainer_of(configuration: Configuration, env: Any = None, network: Any = None, eval_env: Any = None) -> Trainer:
-    """Returns a trainer for a run.
-
-    Args:
-        configuration: The configuration of the run.
-        env: The environment, if it is user-defined.
-        network: The network, if it is user-defined.
-        eval_env: Another environment to evaluate in, with the same observations and actions.
-
-    Returns:
-        The trainer. Close it after use.
-
-    Raises:
-        InputError: `eval_env` has other observations or actions.
-    """
+    """Returns a trainer for a run with its user-defined parts. Close the trainer after use."""
     chosen = stored_world(configuration.environment) if env is None else world(env)
     evaluated_in = chosen.for_evaluation() if eval_env is None else world(eval_env)
     _check_counts(configuration, chosen, evaluated_in)
@@ -114,8 +100,8 @@ def trainer_of(configuration: Configuration, env: Any = None, network: Any = Non
         mine, others = (learner.observation_shape, learner.actions), evaluated_in.spaces()
         if mine != others:
             raise InputError(
-                f"eval_env must have the {mine[1]} actions and observations {list(mine[0])} of the training "
-                f"environment, but has {others[1]} and {list(others[0])}"
+                f"eval_env must have {mine[1]} actions and observations {list(mine[0])}, as in training, "
+                f"but has {others[1]} actions and observations {list(others[0])}"
             )
     return Trainer(collector, configuration.schedule, _evaluator(configuration, evaluated_in, learner))
 
@@ -126,7 +112,7 @@ def _collector(configuration: Configuration, chosen: World, torso: Torso) -> Col
     if chosen.on_device:
         return DeviceCollector(agent, chosen.on_device(), torso, schedule, *counts)
     assert chosen.on_host is not None
-    # On the host, a checkpoint after every iteration is possible only if all episodes are cut off there.
+    # With whole_every=1, episodes are cut off after every iteration, because a checkpoint needs finished episodes.
     whole_every = 1 if configuration.checkpoint_minutes == 0 else None
     return HostCollector(agent, chosen.on_host, torso, schedule, *counts, whole_every=whole_every)
 
@@ -141,7 +127,7 @@ def _evaluator(configuration: Configuration, chosen: World, learner: Learner) ->
 
 @contextmanager
 def made(configuration: Configuration, **given: Any) -> Iterator[Trainer]:
-    """Yields a trainer and closes it at the end. `given` are the other arguments of `trainer_of`."""
+    """Yields a trainer and closes it at the end. `given` is passed to `trainer_of`."""
     trainer = trainer_of(configuration, **given)
     try:
         yield trainer

@@ -1,4 +1,4 @@
-"""Evaluates a policy by the returns of whole episodes, with or without hazard. Its weights stay frozen."""
+"""Evaluates a policy with frozen weights over whole episodes, with or without hazard."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ from multihorizon.training.schedule import MOST_EVALUATION_STEPS
 from multihorizon.training.state import follow
 from multihorizon.training.worlds import World
 
-MOST_AT_ONCE = 32  # environments on the host
-HAZARD = 0x68617A  # separates the random numbers for hazard and actions from the environments' seeds
+MOST_AT_ONCE = 32  # parallel environments on the host
+HAZARD = 0x68617A  # part of the random seed for hazard and actions
 
 Told = Callable[[int, int], None]
 """Receives the number of finished episodes and the number of steps."""
@@ -92,22 +92,22 @@ def evaluate(
 
     Args:
         policy: A trained policy.
-        env: The environment, as for `multihorizon.train`. By default the environment that the policy was trained in. A
-            policy that was loaded from disk needs `env` if it was trained in your own environment.
+        env: The environment, as for `multihorizon.train`; by default, the one that the policy was trained in. A loaded
+            policy needs `env` if it was trained in a user-defined environment.
         episodes: How many episodes to play.
         hazard: A prior over the hazard λ. Each episode draws its own λ, which the agent does not observe. A step of
             duration dt (1 by default) ends the episode with probability 1 - e^{-λ dt}. The reward of that step counts.
         epsilon: Probability of a random action; by default the agent's ε for evaluation (0.001).
         seed: The random seed of the episodes.
-        max_steps: The number of steps after which an episode is cut off. The return up to then counts.
-        told: Progress callback. It receives the number of finished episodes and the number of steps. It is called
-            after each step, but only for environments on the host.
+        max_steps: The number of steps after which an episode is cut off. The return up to that step counts.
+        told: Receives the numbers of finished episodes and of steps. It is called after each step, but only for
+            environments on the host.
 
     Returns:
         The undiscounted returns and lengths of the episodes, with their mean and its confidence interval.
 
     Raises:
-        InputError: The environment's observations or actions differ from the policy's, or an argument is out of range.
+        InputError: The environment has other observations or actions than the policy, or an argument is out of range.
     """
     check_policy(policy)
     episodes = at_least("episodes", episodes, 1, 1_000_000)
@@ -118,7 +118,7 @@ def evaluate(
     chosen = policy.world(env)
     epsilon = policy.agent.epsilon.evaluation if epsilon is None else between("epsilon", epsilon, 0, 1)
     if not callable(told):
-        raise InputError(f"told must be a function of the number of episodes and of steps, got {shown(told)}")
+        raise InputError(f"told must be a function of two numbers, episodes and steps, got {shown(told)}")
     if chosen.on_device:
         return _on_device(policy, chosen, episodes, hazard, epsilon, seed, max_steps)
     return _on_host(policy, chosen, episodes, hazard, epsilon, seed, max_steps, told)
@@ -146,11 +146,10 @@ def _on_host(
     max_steps: int,
     told: Told,
 ) -> Returns:
-    """Plays a fixed number of episodes in each environment, so that short episodes are not counted more often.
+    """Plays a fixed number of episodes in each environment, so that short episodes do not count more often.
 
-    An environment on the host resets itself only when its own episode is over. If hazard or `max_steps` ends an episode
-    earlier, the environment's further steps do not count until it resets itself. If episodes are still to be played
-    while no environment's steps count, all environments are reset together.
+    Hazard and `max_steps` may end an episode early. The environment then continues without counting until it resets
+    itself. When no environment counts, all environments are reset.
     """
     assert chosen.on_host is not None
     at_once = min(episodes, MOST_AT_ONCE)

@@ -1,4 +1,4 @@
-"""The folder of a run: its file names, its identity, the process that owns it, and whether it is finished. No JAX."""
+"""The folder of a run: its file names, identity and lock. Needs no JAX."""
 
 import os
 import re
@@ -28,11 +28,11 @@ CONFIGURATION, METRICS, WEIGHTS, CHECKPOINTS, LOCK = (
     "checkpoints",
     ".lock",
 )
-EXPERIMENT = "experiment.json"  # in the folder of a sweep, which holds the folders of its runs
-LATEST = "-latest"  # weights after the latest iteration of a run that is not finished
-LAST_GOOD = "-last-good"  # weights before training diverged
+EXPERIMENT = "experiment.json"  # a file in the folder of a sweep
+LATEST = "-latest"  # suffix of the latest weights of an unfinished run
+LAST_GOOD = "-last-good"  # suffix of the weights before training diverged
 DAMAGED = "damaged-"  # prefix of the name of a damaged file
-RUN = "run"  # name of the identity of the run in its weights and metrics; older ones have none
+RUN = "run"  # key of the run's identity in weights and metrics; missing in older files
 # Settings of the configuration or its schedule that may change when a run is resumed.
 MAY_CHANGE = (
     "iterations",
@@ -45,7 +45,7 @@ MAY_CHANGE = (
 
 
 def fixed_settings(stored: dict[str, Any]) -> dict[str, Any]:
-    """Returns the settings of a configuration, given as JSON, that must stay the same when a run is resumed."""
+    """Returns those settings of a stored configuration that must not change when the run is resumed."""
     fixed = {name: value for name, value in stored.items() if name not in (*MAY_CHANGE, "versions")}
     if isinstance(schedule := stored.get("schedule"), dict):
         fixed["schedule"] = {name: value for name, value in schedule.items() if name not in MAY_CHANGE}
@@ -53,20 +53,17 @@ def fixed_settings(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_changes(stored: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Returns a stored configuration, as JSON, with the new values of the settings that may change.
-
-    The other settings stay as they are stored, so that a run keeps its identity when a later version resumes it.
-    """
+    """Returns a stored configuration with new values of the settings that may change."""
     changed = {name: new[name] for name in MAY_CHANGE if name in new}
     schedule = {name: new["schedule"][name] for name in MAY_CHANGE if name in new["schedule"]}
+    # The other settings stay as stored, so that the run keeps its identity if a later version resumes it.
     return stored | changed | {"schedule": stored["schedule"] | schedule}
 
 
 def identity_checksum(folder: Path) -> str | None:
-    """Returns the checksum of the settings that stay the same when a run is resumed.
+    """Returns the checksum of the fixed settings of a run. Weights and metrics store this checksum.
 
-    The run's weights and metrics store this checksum. Runs with the same settings have the same checksum. None if the
-    configuration is missing, or if the user removed the configuration's own checksum in order to edit it.
+    Returns None if the configuration is missing, or if a user edited it and removed its own checksum.
     """
     if not (folder / CONFIGURATION).is_file():
         return None
@@ -77,8 +74,8 @@ def identity_checksum(folder: Path) -> str | None:
 def other_run(folder: Path) -> str:
     """Returns the error for a file whose identity differs from the run's."""
     return (
-        f"it was written by a run with other settings than {folder / CONFIGURATION} has; one of the two files is not "
-        "this run's: replace it by the right one"
+        f"it was written by a run with other settings than {folder / CONFIGURATION}; one of the two files belongs to "
+        "another run and must be replaced"
     )
 
 
@@ -97,11 +94,11 @@ def newest_weights(folder: Path) -> Path:
     for suffix in ("", LATEST):
         if weights_path(folder, suffix).is_file():
             return weights_path(folder, suffix)
-    raise InputError(f"{folder} has no weights file; a run writes its first one at the end of its first iteration")
+    raise InputError(f"{folder} has no weights file yet; a run writes weights after each iteration")
 
 
 def tidy(folder: Path) -> None:
-    """Removes what a finished run does not need. It keeps the last checkpoint, so that the run can be extended."""
+    """Removes files that a finished run does not need. The last checkpoint is kept."""
     for old in checkpoint_paths(inside(folder, CHECKPOINTS))[1:]:
         remove(old)
     remove(weights_path(folder, LATEST))
@@ -119,7 +116,7 @@ def checkpoint_paths(folder: Path) -> list[Path]:
 
 
 def refuse_folders(folder: Path) -> None:
-    """Raises an error if a folder has the name of a file that a run writes, before training fails because of it."""
+    """Raises an error if a subfolder has the name of a file that a run writes."""
     for name in visible_files(folder) if os.path.isdir(folder) else ():
         path = folder / name
         if (name == CONFIGURATION or name.endswith((".npz", ".jsonl"))) and is_folder(path):
@@ -127,7 +124,7 @@ def refuse_folders(folder: Path) -> None:
 
 
 def visible_files(folder: Path) -> list[str]:
-    """Returns the names in a folder, without hidden files such as the lock and what a killed process left."""
+    """Returns the names in a folder, without hidden files."""
     try:
         return sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except OSError as problem:
@@ -135,19 +132,15 @@ def visible_files(folder: Path) -> list[str]:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """Returns the path of a part of a folder, such as a run of an experiment.
-
-    Raises:
-        InputError: The path lies outside the folder, or may do so because part of it is a symbolic link.
-    """
+    """Returns the path of an entry of a folder. Symbolic links and paths that leave the folder are errors."""
     path = Path(name)
     if not name or path.is_absolute() or path.drive or ".." in path.parts:
-        raise InputError(f"the folder of a run must lie inside its experiment's, got '{name}'")
+        raise InputError(f"the folder of a run must lie inside the folder of its experiment, got '{name}'")
     found = folder
     for part in path.parts:
         found = found / part
         if found.is_symlink():
-            raise InputError(f"{found} is a symbolic link, which is not followed; replace it by what it points to")
+            raise InputError(f"{found} is a symbolic link, which is not followed; replace the link by its target")
     return found
 
 
@@ -161,14 +154,15 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         writable_folder(folder)
         path = inside(folder, LOCK)
-        if path.is_file() and path.stat().st_nlink > 1 and path.stat().st_size:  # some versions of filelock empty it
-            raise InputError(f"{path} is a hard link to another file; remove it")
+        # Some versions of filelock empty the file.
+        if path.is_file() and path.stat().st_nlink > 1 and path.stat().st_size:
+            raise InputError(f"{path} is a hard link to another file; remove this link")
         self._lock = filelock.FileLock(path)
         try:
             self._lock.acquire(timeout=0)
         except filelock.Timeout:
             raise Busy(f"{folder} is being trained by another process") from None
-        except OSError as problem:  # such as a folder of this name
+        except OSError as problem:  # for example, a folder has this name
             raise write_error(path, problem) from None
 
     def close(self) -> None:

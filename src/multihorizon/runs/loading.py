@@ -1,4 +1,4 @@
-"""Opens runs and policies that are on disk."""
+"""Opens runs and policies on disk."""
 
 import os
 from pathlib import Path
@@ -31,7 +31,7 @@ def load_run(
         The run.
 
     Raises:
-        InputError: The folder holds no run, or its environment would import a module and `trust` is not set.
+        InputError: The folder holds no run, or its environment requires `trust`.
     """
     folder = as_path("path", path)
     configuration = read_configuration(folder)
@@ -48,7 +48,7 @@ def load(
 
     Args:
         path: A folder that `Policy.save` wrote, or the folder of a run.
-        env: The environment, if the policy was trained in a user-defined one. Its shapes must match the policy's.
+        env: The environment, if the policy was trained in a user-defined one.
         network: The network, if the policy was trained with a user-defined one.
         seed: The seed, if the folder holds a run; the first by default.
         trust: Whether to import the Python module that the folder names for its environment, as in
@@ -58,12 +58,12 @@ def load(
         The policy, with frozen weights.
 
     Raises:
-        InputError: The folder holds neither a policy nor a run, or the environment or network has other shapes.
+        InputError: The folder holds neither a policy nor a run, or `env` or `network` does not match the policy.
     """
     folder = as_path("path", path)
     if os.path.isfile(folder / POLICY):
         if seed is not None:
-            raise InputError(f"seed chooses a seed of a run, but {folder} holds a saved policy, which is one agent")
+            raise InputError(f"{folder} holds a saved policy, which has no seeds; leave out seed")
         return load_policy(folder, env, network, trust)
     if os.path.isfile(folder / CONFIGURATION):
         return load_run(folder, env=env, network=network, trust=trust).policy(seed)

@@ -19,8 +19,8 @@ from multihorizon.runs.folder import inside
 from multihorizon.runs.metrics import BY_EPISODE, BY_HEAD, scalars_of
 
 EVENTS, TABLE = "events", "metrics.csv"
-WANDB = ("wandb", ".wandb")  # it uses the second if that exists
-LINKS_OF_WANDB = ("latest-run", "debug.log", "debug-internal.log")  # it replaces these, and does not follow them
+WANDB = ("wandb", ".wandb")  # wandb writes to .wandb if that folder exists
+LINKS_OF_WANDB = ("latest-run", "debug.log", "debug-internal.log")  # wandb replaces these links
 MOST_TABLE_BYTES = 2**27
 
 
@@ -37,7 +37,7 @@ class Logger(Protocol):
         Args:
             folder: The run's folder.
             settings: The run's configuration, as JSON.
-            step: The step at which training starts or resumes. Metrics of later steps will be logged again.
+            step: The step at which training starts or resumes. A resumed run logs all later steps again.
         """
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
@@ -64,7 +64,7 @@ class TensorBoard:
         self._folder = _without_links(folder, EVENTS)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        # tensorboardX's SummaryWriter writes in another thread, whose errors could not be caught here.
+        # SummaryWriter is not used, because it writes in another thread. Its errors could not be caught here.
         from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import Event, SessionLog
         from tensorboardX.summary import scalar
@@ -72,10 +72,10 @@ class TensorBoard:
         now = time.time()
         if self._writer is None:
             self._folder.mkdir(exist_ok=True)
-            # The name cannot be guessed, so nobody can have put a link to another file there. Names sort by time.
+            # The random part prevents an attacker from placing a link under this name. Names sort by time.
             unique = f".{time.time_ns()}.{secrets.token_hex(8)}"
             self._writer = EventsWriter(str(self._folder / "events"), unique)
-            # This makes TensorBoard discard what was written earlier for this and later steps.
+            # START makes TensorBoard discard older events of this step and of later steps.
             start = SessionLog(status=SessionLog.START)
             self._writer.write_event(Event(step=step, wall_time=now, session_log=start))
         for name, value in values.items():
@@ -84,7 +84,7 @@ class TensorBoard:
 
     def close(self) -> None:
         if self._writer is not None:
-            with contextlib.suppress(OSError):  # the disk is full, which `log` has reported
+            with contextlib.suppress(OSError):  # `log` has already reported a full disk
                 self._writer.close()
             self._writer = None
 
@@ -162,41 +162,34 @@ class WandB:
 
 
 def _without_links(folder: Path, name: str, allowed: Collection[str] = ()) -> Path:
-    """Returns the path of a folder in a run's folder, and checks that neither it nor an entry of it is a link."""
+    """Returns the path of a subfolder, and raises an error if it or one of its entries is a link."""
     path = inside(folder, name)
     if path.is_dir():
         for entry in os.listdir(path):
             if entry not in allowed:
                 inside(path, entry)
     elif path.exists():
-        raise InputError(f"{path} must be a folder; move it elsewhere")
+        raise InputError(f"{path} is not a folder; move it elsewhere")
     return path
 
 
 def _columns(settings: Mapping[str, Any]) -> set[str]:
-    """Returns the names of all columns that the table of a run may have."""
     gammas, seeds = settings["agent"]["horizons"]["gammas"], settings["seeds"]
     line = {name: [0.0] * seeds for name, _ in BY_EPISODE} | {name: [[0.0] * len(gammas)] * seeds for name in BY_HEAD}
     return {"step", *scalars_of(line | {"steps_per_second": 0.0}, settings["seed"], gammas)}
 
 
 def _read_table(path: Path, columns: set[str]) -> list[dict[str, Any]]:
-    """Reads a table of numbers.
-
-    Raises:
-        ValueError: It is not a regular file, is too large, or has an unknown column or a cell that is not a number.
-        OSError: It does not exist or cannot be read.
-    """
     with io.TextIOWrapper(open_inside(path, MOST_TABLE_BYTES), "utf-8", newline="") as file:
         reader = csv.DictReader(file)
         names = reader.fieldnames or []
         if "step" not in names or len(set(names)) < len(names) or not columns.issuperset(names):
-            raise ValueError("its columns are not those of this run")
+            raise ValueError("its columns do not match this run")
         return [_numbers(row) for row in reader]
 
 
 def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
-    """Returns a row as numbers. Cells may be empty, except for the step."""
+    """Converts a row to numbers. Empty cells are left out."""
     if None in row:
         raise ValueError("a row is too long")
     try:

@@ -1,4 +1,4 @@
-"""Metrics of a run: reads and writes one line of JSON for each iteration. Needs no JAX."""
+"""Reads and writes the metrics of a run, one line of JSON for each iteration. Needs no JAX."""
 
 import io
 import json
@@ -17,34 +17,28 @@ Line = dict[str, Any]
 Warn = Callable[[str], None]
 
 BY_SEED = ("episodes", "returns", "evaluation_episodes", "evaluation_returns")
-LENGTHS = ("lengths", "evaluation_lengths")  # by seed; runs of older versions have none
-BY_HEAD = ("losses", "values")  # lists by seed and head; empty in an iteration without updates
+LENGTHS = ("lengths", "evaluation_lengths")  # lists by seed; missing in runs of older versions
+BY_HEAD = ("losses", "values")  # lists by seed and head; empty if an iteration has no updates
 COUNTS = ("iteration", "step", "updates")
 RATES = ("steps_per_second", "seconds")
 FIELDS = {*COUNTS, *RATES, *BY_SEED, *LENGTHS, *BY_HEAD, "discount", RUN}
 
-# Limits on the memory and time that a hostile file can take.
+# Limits on the memory and time that a hostile file can cost.
 MOST_BYTES, MOST_LINE, MOST_DAMAGED = 2**30, 2**24, 10_000
-MOST_TIMES, LONGEST_TIME = 1_000, 40  # limits of the field `discount`: entries, and characters of a key (a time)
-MOST_NAMED = 5  # numbers in a message
+MOST_TIMES, LONGEST_TIME = 1_000, 40  # of the field `discount`: entries, characters of a key
+MOST_NAMED = 5  # lines or iterations that one message lists
 
 
 def read_metrics(
     folder: Path, warn: Warn | None = None, num_seeds: int | None = None, iterations: int = 0
 ) -> list[Line]:
-    """Reads the iterations of a run, in order.
+    """Returns the metrics of each iteration of a run, in order. Damaged lines are skipped.
 
     Args:
         folder: The folder of the run.
-        warn: Receives a message that lists damaged lines, which are skipped, and one that lists missing iterations.
-        num_seeds: The number of seeds of the run. Lines with another number count as damaged.
+        warn: Receives warnings about damaged lines and missing iterations.
+        num_seeds: The number of seeds of the run. Lines with another number of seeds count as damaged.
         iterations: The number of iterations that the run is known to have completed.
-
-    Returns:
-        The metrics of each iteration.
-
-    Raises:
-        InputError: The file cannot be read, is too large, belongs to another run, or has too many damaged lines.
     """
     path, identity = folder / METRICS, identity_checksum(folder)
     found: dict[int, Line] = {}
@@ -55,11 +49,13 @@ def read_metrics(
         except (ValueError, RecursionError):
             damaged.append(number)
             if len(damaged) > MOST_DAMAGED:
-                raise InputError(f"{path} has more than {MOST_DAMAGED:,} damaged lines; restore or remove it") from None
+                raise InputError(
+                    f"{path} has more than {MOST_DAMAGED:,} damaged lines; restore or remove the file"
+                ) from None
         else:
             if None not in (identity, line.get(RUN)) and line[RUN] != identity:
                 raise InputError(f"{path} does not hold the metrics of this run: {other_run(folder)}")
-            found[line["iteration"]] = line  # a run that was resumed may have written an iteration twice
+            found[line["iteration"]] = line  # a resumed run may have written an iteration twice
     if warn is not None and damaged:
         warn(f"{path}: {_listed('line', damaged, len(damaged))} damaged and skipped")
     known = max(iterations, max(found, default=-1) + 1)
@@ -79,7 +75,7 @@ def _lines(path: Path) -> Iterator[str]:
     except OSError as problem:
         raise InputError(f"{path} cannot be read: {problem.strerror}") from None
     except ValueError as problem:
-        raise InputError(f"{path} cannot be read: {problem}; restore or remove it") from None
+        raise InputError(f"{path} cannot be read: {problem}; restore or remove the file") from None
 
 
 def _listed(what: str, numbers: Iterable[int], count: int) -> str:
@@ -94,11 +90,7 @@ def format_line(line: Line) -> str:
 
 
 def parse_line(text: str, num_seeds: int | None = None) -> Line:
-    """Returns the metrics of one iteration. The checksum is optional, since older runs have none.
-
-    Raises:
-        ValueError: The text is not JSON, its checksum differs, or a field is missing, unknown or invalid.
-    """
+    """Returns the metrics of one iteration. The checksum is optional, since older runs have none."""
     line = json.loads(text, parse_constant=_refuse)
     if not isinstance(line, dict):
         raise ValueError("a line must be a JSON object")
@@ -132,7 +124,7 @@ def _check_fields(line: Line, num_seeds: int | None) -> None:
         or len(discount) > MOST_TIMES
         or max(map(len, discount), default=0) > LONGEST_TIME
     ):
-        raise ValueError(f"discount must be an object of at most {MOST_TIMES:,} times")
+        raise ValueError(f"discount must be an object with at most {MOST_TIMES:,} times")
     for time, value in discount.items():
         _check_number("a time of discount", float(time))
         _check_number("discount", value)
@@ -166,7 +158,7 @@ def _check_score(name: str, value: Any) -> None:
 
 
 def rows_of(line: Mapping[str, Any], first_seed: int) -> list[dict[str, Any]]:
-    """Returns the metrics of an iteration as rows of a table, one for each seed. Some cells are lists by head."""
+    """Returns the metrics of an iteration as table rows, one for each seed."""
     rows = []
     for s in range(len(line["returns"])):
         losses, values = (line[name][s] if line[name] else [] for name in BY_HEAD)
@@ -206,10 +198,7 @@ BY_EPISODE = (
 
 
 def scalars_of(line: Mapping[str, Any], first_seed: int, gammas: Iterable[float]) -> dict[str, float]:
-    """Returns the metrics of an iteration as numbers by name, for loggers.
-
-    A name contains the seed if the metric is of one seed, and γ if it is of one head.
-    """
+    """Returns the metrics of an iteration by name, for loggers. Names may contain a seed and a γ."""
     named: dict[str, float] = {}
     gammas = list(gammas)
     for s in range(len(line["returns"])):

@@ -16,7 +16,7 @@ def as_batch(obs: ArrayLike, shape: tuple[int, ...], dtype: str) -> tuple[Shaped
         array = np.asarray(obs)
     except ValueError:  # a ragged list
         array = np.asarray(None)
-    if array.dtype.kind not in "biufV":  # V: bfloat16
+    if array.dtype.kind not in "biufV":  # V is bfloat16
         raise InputError(f"an observation must be an array of numbers, got {shown(obs)}")
     is_single = array.shape == shape
     if not is_single and array.shape[1:] != shape:
@@ -29,12 +29,12 @@ def as_batch(obs: ArrayLike, shape: tuple[int, ...], dtype: str) -> tuple[Shaped
     with np.errstate(over="ignore", invalid="ignore"):  # checked below
         cast = array.astype(dtype)
     if not all(np.all(np.isfinite(one)) for one in (array, cast) if one.dtype.kind == "f"):
-        raise InputError(f"an observation must be finite in {cast.dtype}, and this one is not")
+        raise InputError(f"an observation must be finite in {cast.dtype}, but this one is not")
     if cast.dtype.kind in "biu" and cast.dtype != array.dtype and not np.array_equal(cast, array):
         allowed = "0 and 1" if cast.dtype.kind == "b" else "whole numbers"
         raise InputError(
-            f"observations here have the type {cast.dtype} and hold {allowed}, but this one has numbers that do not "
-            f"fit, such as {array[cast != array].flat[0]:g}"
+            f"observations of this policy have the type {cast.dtype} and hold {allowed}, but this one contains "
+            f"{array[cast != array].flat[0]:g}"
         )
     return cast[None] if is_single else cast, is_single
 

@@ -1,4 +1,4 @@
-"""A trained agent with frozen weights: it values observations, acts, and can be saved."""
+"""The class `Policy`, a trained agent with frozen weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ from multihorizon.errors import InputError, as_path, at_least, between, numbers,
 from multihorizon.runs.observations import as_batch, check_environment
 from multihorizon.training.worlds import World, stored_world, world
 
-LONGEST_ELAPSED = 1e9  # steps, after which weights no longer change
+LONGEST_ELAPSED = 1e9  # steps, after which the weights of the heads stay constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +49,11 @@ class Policy:
         observation_dtype: The NumPy type of an observation.
         network: The network without its heads.
         parameters: The weights of the network, by name.
-        reweighting: How well the heads express the discount that `with_discount` was given: the weights, the largest
-            error and the step at which it occurs. None for a policy that acts by the discount it was trained with, and
-            for one that was loaded: `save` stores only the new weights and a description.
-        saved_discount: This description, in a policy that was loaded; None if its discount was not changed.
-        risk: The measure of risk that `with_risk` was given; None to act by the mean.
-        own_env: The user's own environment, if the agent was trained in one. `save` does not store it.
+        reweighting: How well the heads express the discount given to `with_discount`. None if the discount was not
+            changed, or if the policy was loaded from disk.
+        saved_discount: In a loaded policy, the description of its changed discount; otherwise None.
+        risk: The measure of risk given to `with_risk`; None to act by the mean.
+        own_env: The user-defined environment in which the agent was trained, if any. `save` does not store it.
     """
 
     agent: AgentConfig
@@ -94,15 +93,14 @@ class Policy:
         """Returns the environment to play in.
 
         Args:
-            env: An environment, in any form that `multihorizon.train` accepts; by default the one that the policy was
-                trained in.
+            env: The environment, as for `multihorizon.train`; by default, the one that the policy was trained in.
 
         Returns:
             The environment with its default settings.
 
         Raises:
-            InputError: The observations or actions differ from the policy's, or the environment was the user's own and
-                must be given.
+            InputError: The environment has other observations or actions than the policy, or a user-defined environment
+                must be given as `env`.
         """
         given = self.own_env if env is None else env
         chosen = stored_world(self.environment) if given is None else world(given)
@@ -111,7 +109,7 @@ class Policy:
 
     @property
     def changes(self) -> list[str]:
-        """Names of what the agent acts by: a new discount, a precommitted plan, a measure of risk. Often empty."""
+        """The new discount, the precommitted plan and the measure of risk that the agent acts by, if any."""
         found = [str(self.reweighting.target)] if self.reweighting else []
         if self.saved_discount:
             found.append(self.saved_discount.partition(", expressed by")[0])
@@ -137,46 +135,44 @@ class Policy:
         method: FitMethod = FitMethod.MINIMAX,
         tolerance: float = 0.05,
     ) -> "Policy":
-        """Returns the same agent with another time preference: the same heads, weighted to express another discount.
+        """Returns a policy that acts by another discount, with the same heads and new weights.
 
-        No training is needed, because with the default `Bootstrap.OWN` each head bootstraps from its own best action,
-        whatever the weights. Heads trained with `Bootstrap.ACTING` still value the policy that the agent was trained
-        with. The `discount` of the new policy is the discount that its weights reach, and its `reweighting` states the
-        error. The new policy acts by the weighted sum of its heads, even if this one has another acting rule.
+        With the default `Bootstrap.OWN`, no training is needed: each head bootstraps from its own best action, whatever
+        the weights. Heads trained with `Bootstrap.ACTING` still value the policy that they were trained with. The new
+        policy acts by the weighted sum of its heads. Its `reweighting` states the error of the new discount.
 
         Args:
             discount: The discount to act by: a `Discount`, such as `mh.discount.hyperbolic(0.1)` or
                 `mh.discount.deadline(50)`, a prior over hazard, or a function of t.
-            t_max: The last step over which the error is measured; give the length of an episode.
+            t_max: The last step at which the error is measured, such as the length of an episode.
             method: The criterion for the best weights.
             tolerance: The largest error that is accepted, as a share of d(0).
 
         Returns:
-            The new policy, with the same network. This one is unchanged.
+            The new policy. The original policy is unchanged.
 
         Raises:
-            InputError: The heads cannot express the discount within the tolerance. The message says which tolerance
-                accepts the fit and, if there is one, which number of heads, largest γ or method would express it.
+            InputError: The heads cannot express the discount within the tolerance. The message suggests a remedy.
         """
         found = reweight(self.agent.horizons, discount, t_max=t_max, method=method, tolerance=tolerance)
         agent = self.agent.with_settings(horizons=found.horizons, acting=Acting.WEIGHTED)
         return replace(self, agent=agent, reweighting=found, saved_discount=None)
 
     def with_consistency(self, consistency: Consistency | str) -> "Policy":
-        """Returns the same agent with another rule for plans that it would not keep.
+        """Returns a naive or precommitted policy with the same heads.
 
-        A naive agent plans again at every step. A precommitted agent keeps the plan that it made at the start of the
-        episode. Both have the same heads, so no training is needed.
+        A naive agent makes a new plan at every step. A precommitted agent keeps the plan from the start of the episode.
+        Both have the same heads, so no training is needed.
 
         Args:
             consistency: `mh.Consistency.NAIVE` or `mh.Consistency.PRECOMMITTED`, or the name of one.
 
         Returns:
-            The new policy, with the same network. This one is unchanged.
+            The new policy. The original policy is unchanged.
 
         Raises:
-            InputError: The rule or the agent is sophisticated: such heads learn to value what the agent will do, which
-                needs training. Or the agent cannot be precommitted: see `multihorizon.AgentConfig`.
+            InputError: This agent or the new agent is sophisticated: its heads learn other values. Or the agent cannot
+                be precommitted (see `multihorizon.AgentConfig`).
         """
         before, agent = self.agent.consistency, self.agent.with_settings(consistency=consistency)
         if agent.consistency is not before and Consistency.SOPHISTICATED in (agent.consistency, before):
@@ -188,21 +184,21 @@ class Policy:
         return replace(self, agent=agent)
 
     def with_risk(self, risk: Risk | None) -> "Policy":
-        """Returns the same agent, acting by the CVaR or a quantile of the return rather than by its mean.
+        """Returns a policy that acts by the CVaR or a quantile of the return instead of the mean.
 
         Risk is measured on the weighted return Σ wᵢ Zᵢ, where Zᵢ is the return discounted by γᵢ. The heads' returns are
-        assumed to be comonotone, so that quantile functions add up (see `multihorizon.CVaR`). The distributions remain
-        those of the learned policy, which maximises the mean.
+        assumed to be comonotone, so that their quantile functions add up (see `multihorizon.CVaR`). The distributions
+        still describe the learned policy, which maximises the mean.
 
         Args:
             risk: `mh.CVaR(0.25)`, `mh.Quantile(0.5)`, or None to act by the mean again.
 
         Returns:
-            The new policy, with the same network. This one is unchanged.
+            The new policy. The original policy is unchanged.
 
         Raises:
-            InputError: The agent learns means (`Huber`) rather than distributions (`Categorical`), it samples heads, or
-                a weight is negative.
+            InputError: The agent learns means (`Huber`) rather than distributions (`Categorical`), samples heads, or
+                has a negative weight.
         """
         return replace(self, risk=risk)
 
@@ -249,15 +245,15 @@ class Policy:
         Args:
             obs: One observation, or a batch of them.
             t_max: The last step of the timeline; by default three times the longest effective horizon.
-            noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
-            signed: Whether rewards may be negative. By default they may if a Q-value is clearly negative.
+            noise: The size of the errors in Q, relative to the rewards. A larger value gives a smoother timeline.
+            signed: Whether rewards may be negative; by default, only if a Q-value is clearly negative.
             elapsed: Steps since the start of the episode, as for `act`.
 
         Returns:
             Expected rewards in bins of time, with their resolution (see `multihorizon.decode_rewards`).
 
         Raises:
-            InputError: The agent has fewer than three different γ's.
+            InputError: The agent has fewer than three different discount factors.
         """
         values = self.q_values(obs)  # [*B H A]
         taken = np.asarray(self.act(obs, elapsed=elapsed))[..., None, None]
@@ -271,7 +267,7 @@ class Policy:
             obs: One observation, or a batch of them.
 
         Returns:
-            An array [H A], or [B H A] for a batch: one row for each γ of `horizons.gammas`, in their order.
+            An array [H A], or [B H A] for a batch. The axis H has the order of `horizons.gammas`.
         """
         batch, is_single = self._batch(obs)
         values = np.asarray(self._values(self.parameters, batch))
@@ -284,29 +280,27 @@ class Policy:
         rng: np.random.Generator | None = None,
         elapsed: ArrayLike | None = None,
     ) -> int | Int[np.ndarray, " B"]:
-        """Returns the action with the largest value, by the agent's acting rule.
+        """Returns the action with the largest value under the agent's acting rule.
 
         Args:
             obs: One observation, or a batch of them.
             epsilon: Probability of a uniformly random action.
             rng: Source of randomness for `epsilon` and for agents that sample a head; by default a new generator.
-            elapsed: Steps since the start of the episode, one number or one for each observation [B]. Agents with
-                `consistency=mh.Consistency.PRECOMMITTED` need it, and no others use it.
+            elapsed: Steps since the start of the episode: one number, or an array [B]. Precommitted agents need it.
+                Other agents ignore it.
 
         Returns:
             The index of the action, or an array [B] of them for a batch.
 
         Raises:
-            InputError: An observation has the wrong shape, or values that do not fit `observation_dtype` or are not
-                finite; or `epsilon`, `rng` or `elapsed` is invalid.
+            InputError: An argument is invalid, or does not fit `observation_shape` or `observation_dtype`.
         """
         epsilon = between("epsilon", epsilon, 0, 1)
         if rng is not None and not isinstance(rng, np.random.Generator):
             raise InputError(f"rng must be a NumPy generator, such as np.random.default_rng(0), got {shown(rng)}")
         if elapsed is None and self.agent.consistency is Consistency.PRECOMMITTED:
             raise InputError(
-                "a precommitted agent acts by the time since the start of the episode: give elapsed, as in "
-                "act(obs, elapsed=t)"
+                "a precommitted agent needs the number of steps since the start of the episode: act(obs, elapsed=t)"
             )
         batch, is_single = self._batch(obs)
         rng = np.random.default_rng() if rng is None else rng
@@ -316,7 +310,6 @@ class Policy:
         return int(actions[0]) if is_single else actions
 
     def _best(self, batch: Any, rng: np.random.Generator, elapsed: ArrayLike) -> Int[np.ndarray, " B"]:
-        """Returns the greedy actions for a batch."""
         weights = self.weights_after(elapsed, len(batch))
         if self.risk is not None:
             times = np.broadcast_to(np.minimum(elapsed, LONGEST_ELAPSED).astype(np.float32), (len(batch),))
@@ -328,23 +321,23 @@ class Policy:
         return np.einsum("bh,bha->ba", weights, values).argmax(axis=1)
 
     def weights_after(self, elapsed: ArrayLike, count: int = 1) -> Float[np.ndarray, "B H"]:
-        """Returns the weights of the heads some time after the start of an episode.
+        """Returns the weights of the heads `elapsed` steps after the start of an episode.
 
         Args:
-            elapsed: Steps since the start, one number or one for each row of the result.
+            elapsed: Steps since the start of the episode: one number, or one for each row of the result.
             count: The number of rows B.
 
         Returns:
-            The weights [B H]. They change over time only with `mh.Consistency.PRECOMMITTED`.
+            The weights [B H]. Only the weights of precommitted agents change over time.
 
         Raises:
-            InputError: `elapsed` has the wrong shape, or is negative or not finite; or `count` is negative.
+            InputError: `elapsed` or `count` is invalid.
         """
         times, count = numbers("elapsed", elapsed), at_least("count", count, 0, MOST_STEPS)
         if times.shape not in ((), (count,)):
             raise InputError(f"elapsed must be one number or have shape [{count}], got {list(times.shape)}")
         if not np.all((times >= 0) & np.isfinite(times)):
-            raise InputError("elapsed must be 0 or more, and finite: it counts steps since the start of the episode")
+            raise InputError("elapsed must be 0 or more, and finite, because it counts the steps of an episode")
         weights = self.horizons.weights
         if self.agent.consistency is Consistency.PRECOMMITTED:
             weights = weights_after(np.minimum(times, LONGEST_ELAPSED), weights, self.horizons.gammas)
@@ -380,7 +373,7 @@ class Policy:
 
 
 def check_policy(policy: Any) -> Policy:
-    """Returns `policy` if it is one."""
+    """Returns `policy` if it is a `Policy`."""
     if not isinstance(policy, Policy):
         raise InputError(f"policy must be a Policy, as run.policy() or mh.load(...) returns, got {shown(policy)}")
     return policy

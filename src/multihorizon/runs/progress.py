@@ -59,7 +59,7 @@ class NoProgress:
 
 @dataclass(frozen=True)
 class PrintedProgress:
-    """Prints one line for each iteration, and warnings to stderr."""
+    """Prints one line for each iteration. Warnings go to stderr."""
 
     @contextmanager
     def watch(self, trainer: Any, configuration: Configuration, frames_per_step: int, where: str) -> Iterator[Hooks]:
@@ -84,7 +84,7 @@ NO_HOOKS = Hooks(lambda progress: None, lambda metrics: None, warn)
 
 
 def check_hooks(callback: Any, loggers: Any, watcher: Any) -> None:
-    """Raises an error unless the callback, the loggers and the watcher have the methods that a run calls."""
+    """Raises an error if the callback, a logger or the watcher is invalid."""
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of an iteration's metrics, got {shown(callback)}")
     if loggers is not None and not isinstance(loggers, Sequence):
@@ -93,6 +93,4 @@ def check_hooks(callback: Any, loggers: Any, watcher: Any) -> None:
         if isinstance(logger, type) or not isinstance(logger, Logger):
             raise InputError(f"a logger must have the methods begin, log and close, got {shown(logger)}")
     if isinstance(watcher, type) or not isinstance(watcher, Watcher):
-        raise InputError(
-            f"watcher must have the method watch, as mh.PrintedProgress() and mh.NoProgress() do, got {shown(watcher)}"
-        )
+        raise InputError(f"watcher must have the method watch, like mh.PrintedProgress(), got {shown(watcher)}")

@@ -1,4 +1,4 @@
-"""Trains an agent, and writes metrics and weights after each iteration, and checkpoints to resume from."""
+"""Trains an agent and writes its metrics, weights and checkpoints."""
 
 import shlex
 import time
@@ -33,12 +33,12 @@ from multihorizon.training.trainer import IterationMetrics, Report, Trainer
 from multihorizon.training.worlds import OWN
 
 Callback = Callable[[list[dict[str, Any]]], bool | None]
-"""Receives the metrics of an iteration, one row for each seed. Training stops if it returns False."""
+"""Receives the metrics of an iteration, one row for each seed. Training stops if the callback returns False."""
 DISCOUNT_TIMES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)
 
 
 class CallbackError(InputError):
-    """The user's callback raised an exception."""
+    """Raised if the user's callback raises an exception."""
 
 
 def iterations(
@@ -81,24 +81,10 @@ def record(
 ) -> bool:
     """Trains the remaining iterations of a run, and writes its metrics, weights and checkpoints.
 
-    An interrupt stops training after the current step of the environments on the host, or after the current program on
-    the device. A checkpoint of the last complete iteration is then written if the replay buffer is still as it was at
-    the end of that iteration, if there is no checkpoint yet, or if all iterations are complete.
-
-    Args:
-        trainer: The trainer.
-        configuration: The configuration of the run.
-        records: The open folder of the run.
-        report: Receives the progress within an iteration.
-        finished: Receives the metrics of every iteration.
-        warn: Receives warnings.
-        callback: Receives the metrics of every iteration as rows, and stops training if it returns False.
+    An interrupt stops training early, and saves the last complete iteration if this helps to resume the run.
 
     Returns:
-        Whether the run is finished; False if the callback stopped it before the last iteration.
-
-    Raises:
-        InputError: The run is finished already, training diverged, a file cannot be written, or the callback failed.
+        Whether the run is finished; False if the callback stopped it early.
     """
     folder = records.folder
     records.refuse_if_finished()
@@ -110,11 +96,11 @@ def record(
         fixed_settings(read_json(folder / CONFIGURATION)),
     )
     restored, first = _restore(checkpoints, trainer, records, warn)
-    run = identity_checksum(folder)  # of the configuration that is now stored
+    run = identity_checksum(folder)  # after `_restore`, which may store a new configuration
     saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
-    # The state after `done` iterations. It has no replay buffer during an iteration, because the iteration changes the
-    # buffer in place, and none while episodes on the host are unfinished, because a resumed run cannot continue them.
+    # The state after `done` iterations, for a checkpoint. It has no replay buffer in two cases: an iteration is running
+    # and changes the buffer in place, or episodes on the host are unfinished and could not be resumed.
     last: Any = restored if first == trainer.schedule.iterations else None
     done = first
     try:
@@ -133,12 +119,12 @@ def record(
                 saved, checkpointed = time.monotonic(), done
             if callback is not None and _stops(callback, line, configuration.seed, folder):
                 break
-            interrupts.check()  # here the state still has its replay
+            interrupts.check()  # an interrupt at this point can still save the replay buffer
             last = good_copy(state._replace(replay=None))
         finishes = done == trainer.schedule.iterations
         if finishes:
             with _writing(folder, configuration):
-                checkpoints.save(last._replace(replay=None), done)  # a run that is extended fills its replay again
+                checkpoints.save(last._replace(replay=None), done)  # an extended run refills its replay buffer
                 records.weights(belonging(last.learner.parameters, run))
         elif _is_worth_saving(last, done, checkpointed):
             checkpoints.save(last, done)
@@ -160,7 +146,7 @@ def record(
 
 
 def _restore(checkpoints: Checkpoints, trainer: Trainer, records: Records, warn: Warn) -> tuple[Any, int]:
-    """Returns the state to resume from and the number of completed iterations, and prepares the records for it."""
+    """Returns the state to resume from and its number of iterations, and prepares the records."""
     folder, configuration = records.folder, records.configuration
     restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
     if first > trainer.schedule.iterations:
@@ -179,14 +165,14 @@ def _restore(checkpoints: Checkpoints, trainer: Trainer, records: Records, warn:
 
 
 def _write_weights(records: Records, parameters: Any, done: int) -> None:
-    """Writes the latest weights, and every `weights_every` iterations a copy that is kept."""
+    """Writes the latest weights, and a permanent copy every `weights_every` iterations."""
     records.weights(parameters, LATEST)
     if done % records.configuration.weights_every == 0:
         records.weights(parameters, f"-{done:06d}")
 
 
 def _is_worth_saving(state: Any, done: int, checkpointed: int) -> bool:
-    """Returns whether to save a new state. Without its replay buffer, it is saved only if there is no checkpoint."""
+    """Returns whether to save a state. Without a replay buffer, a state is saved only as the first checkpoint."""
     return done != checkpointed and (state.replay is not None or not checkpointed)
 
 
@@ -200,7 +186,7 @@ def _stops(callback: Callback, line: dict[str, Any], seed: int, folder: Path) ->
 
 
 def how_to_resume(folder: Path, configuration: Configuration) -> str:
-    """Returns what resumes a run: a command, or Python code if the user supplied parts of the run."""
+    """Returns the command that resumes a run, or Python code if the run has user-defined parts."""
     own = {"env": configuration.environment.startswith(OWN), "network": isinstance(configuration.torso, OwnNetwork)}
     if any(own.values()):
         given = ", ".join(f"{name}=..." for name, is_own in own.items() if is_own)
@@ -218,7 +204,7 @@ def where_to_resume(folder: Path, iterations: int, configuration: Configuration)
 
 @contextmanager
 def _writing(folder: Path, configuration: Configuration) -> Iterator[None]:
-    """Turns a write error into advice. It wraps only writes, since environments may raise `OSError` too."""
+    """Adds advice to a write error. It must enclose writes only: environments may also raise `OSError`."""
     try:
         yield
     except (OSError, WriteError) as problem:

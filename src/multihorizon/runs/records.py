@@ -1,7 +1,4 @@
-"""Writes the folder of a run: its configuration, a line of metrics for each iteration, and weights.
-
-Reading these files cannot run code.
-"""
+"""Writes the configuration, metrics and weights of a run to its folder. Reading these files cannot run code."""
 
 import os
 import shutil
@@ -33,14 +30,7 @@ from multihorizon.runs.weights import save_weights
 class Records:
     """Writes the files of one run, and locks its folder against other processes.
 
-    Args:
-        folder: The folder of the run, created if needed.
-        configuration: The configuration of the run.
-        loggers: Loggers that also receive the metrics; TensorBoard by default.
-        replaces: The existing configuration that `configuration` may replace.
-
-    Raises:
-        InputError: Another process trains in the folder, or the folder holds a run with another configuration.
+    If `configuration` changes an existing run, `replaces` is the previous configuration of the run.
     """
 
     def __init__(
@@ -61,7 +51,7 @@ class Records:
         self._loggers = [TensorBoard()] if loggers is None else list(loggers)
 
     def _prepare(self, replaces: Configuration | None) -> None:
-        """Writes the configuration of a new run. That of an existing run is checked, but not changed."""
+        """Writes the configuration of a new run, or checks the configuration of an existing run."""
         folder, asked = self.folder, self.configuration
         remove_leftovers(folder)
         if not (folder / CONFIGURATION).exists():
@@ -81,18 +71,14 @@ class Records:
         write_json(path, content | {"versions": versions()}, checked=True)
 
     def refuse_if_finished(self) -> None:
-        """Raises an error if the run is finished, unless it is extended."""
+        """Raises an error if the run is finished and not extended."""
         if is_finished(self.folder) and not self._extends:
-            self.tidy()  # the process that finished the run may have been killed before it did this
+            self.tidy()  # a killed process may have left files behind
             raise InputError(f"the run in {self.folder} is finished; to extend it, resume it with more steps")
 
     def begin(self) -> None:
-        """Stores changed settings, and marks a finished run as unfinished if it is extended.
-
-        Call it only after all checks have passed, so that a rejected change leaves the run as it was.
-        """
-        # The weights are renamed before the configuration changes. If the process is killed between the two, a resumed
-        # run ends at its old length.
+        """Stores changed settings after all checks have passed. A finished run that is extended becomes unfinished."""
+        # The weights are renamed first. If the process is then killed, the resumed run keeps its old length.
         if self._extends and is_finished(self.folder):
             replace(self.folder / WEIGHTS, weights_path(self.folder, LATEST))
         if self._replaces:
@@ -102,11 +88,7 @@ class Records:
     def rewind(self, iterations: int, warn: Callable[[str], None] = lambda message: None) -> None:
         """Removes the metrics of iterations that will be repeated, and opens the loggers.
 
-        If lines of completed iterations are damaged or missing, the old file is kept under another name.
-
-        Args:
-            iterations: The number of completed iterations.
-            warn: Receives a message for damaged or missing metrics.
+        If metrics of completed iterations are damaged or missing, the old file is kept under another name.
         """
         path = inside(self.folder, METRICS)
         problems: list[str] = []
@@ -119,7 +101,7 @@ class Records:
             for problem in problems or [f"{path}: {iterations - len(kept)} iterations are missing"]:
                 warn(f"{problem}; the original file is kept as {aside.name}")
         elif len(kept) < iterations:
-            warn(f"{path} is missing, and with it the metrics of the first {iterations} iterations")
+            warn(f"{path} is missing, so the metrics of the first {iterations} iterations are lost")
         with atomically(path) as file:
             file.write_text("".join(format_line(line) + "\n" for line in kept), encoding="utf-8")
         for logger in self._loggers:

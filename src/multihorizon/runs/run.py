@@ -1,4 +1,4 @@
-"""Training from Python: `train`, and the run that it returns."""
+"""The function `train`, and the class of the run that it returns."""
 
 import os
 from collections.abc import Sequence
@@ -38,13 +38,7 @@ from multihorizon.training.worlds import OWN, stored_world, world
 
 @dataclass(frozen=True)
 class Own:
-    """User-defined objects of a run, which its folder does not store.
-
-    Attributes:
-        env: The environment.
-        network: The network.
-        eval_env: The environment for evaluation.
-    """
+    """User-defined objects of a run, which its folder does not store."""
 
     env: Any = None
     network: Any = None
@@ -53,7 +47,7 @@ class Own:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run: one or more seeds of an agent in an environment, and the folder that holds them.
+    """One or more seeds of an agent in an environment, stored in a folder.
 
     Attributes:
         folder: The folder of the run.
@@ -93,7 +87,7 @@ class Run:
         check_fits("the weights of all seeds", 2 * bytes_of(like), "use a machine with more memory")
         path = newest_weights(self.folder) if weights is None else as_path("weights", weights)
         if Path(os.path.abspath(self.folder)) not in Path(os.path.abspath(path)).parents:
-            path = Path(os.path.realpath(path))  # links are followed, except in the folder of the run
+            path = Path(os.path.realpath(path))  # a link is followed unless it lies in the folder of the run
         held = load_weights(path, like, self.folder)
         return {name: jnp.asarray(value) for name, value in held.items()}
 
@@ -112,7 +106,7 @@ class Run:
         """
         seed = self.configuration.seed if seed is None else at_least("seed", seed, 0)
         if seed not in self.seeds:
-            raise InputError(f"this run has no seed {seed}; it has {', '.join(map(str, self.seeds))}")
+            raise InputError(f"this run has no seed {seed}; allowed: {', '.join(map(str, self.seeds))}")
         configuration = replace(self.configuration, environments=1, evaluation_environments=1)
         with made(configuration, env=self.own.env, network=self.own.network, eval_env=self.own.eval_env) as trainer:
             learner = trainer.learner
@@ -138,7 +132,7 @@ class Run:
         """Continues training from the newest checkpoint.
 
         Args:
-            steps: The new total number of steps, to extend the run. A finished run can be extended.
+            steps: The new total number of steps, to extend a finished or unfinished run.
             callback: As for `train`.
             loggers: As for `train`.
             watcher: As for `train`.
@@ -227,15 +221,15 @@ def train(
 ) -> Run:
     """Trains an agent in an environment.
 
-    Training proceeds in iterations. Each consists of training steps, and then evaluation steps with frozen weights.
-    Step counts, numbers of environments and the network default to the environment's own values.
+    Training proceeds in iterations: training steps, then evaluation steps with frozen weights. The environment provides
+    the defaults for step counts, numbers of environments and the network.
 
     Args:
         agent: An agent from `multihorizon.agent`, or the name of a preset.
         env: A name (`"atari/Pong"`, `"minatar/breakout"`, any Gymnasium id); a Gymnasium environment, or a class or
-            function that makes one; or a JAX environment with this library's or gymnax's interface.
+            function that makes one; or a JAX environment with the interface of this library or of gymnax.
         network: An equinox module that maps an observation to a vector of features, or a function
-            `(key, observation_shape)` that makes one; by default one that suits the observations.
+            `(key, observation_shape)` that makes such a module.
         steps: Training steps of each seed, rounded up to whole iterations.
         seeds: The number of seeds that train in parallel.
         seed: The first seed.
@@ -248,7 +242,7 @@ def train(
         num_evaluation_envs: The number of environments for each seed in evaluation.
         training_steps: Training steps in each iteration.
         evaluation_steps: Evaluation steps in each iteration; 0 for none.
-        checkpoint_minutes: The minimum minutes between two checkpoints; 0 for one after every iteration.
+        checkpoint_minutes: The minimum time between two checkpoints; with 0, every iteration writes a checkpoint.
         checkpoint_replay: Whether checkpoints hold the replay buffer.
         watcher: Shows progress; `mh.PrintedProgress()` prints one line for each iteration.
 
@@ -293,7 +287,7 @@ def train(
     except InputError as problem:
         if holds is None or str(folder) not in str(problem):
             raise
-        raise InputError(f"{problem} (this temporary folder is removed; pass out= to keep the run)") from problem
+        raise InputError(f"{problem} (the temporary folder is removed; pass out= to keep the run)") from problem
     return run
 
 

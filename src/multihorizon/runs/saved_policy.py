@@ -29,10 +29,10 @@ from multihorizon.runs.policy import Policy
 from multihorizon.training.worlds import names_module, world
 
 CONFIGURATION = "policy.json"
-WEIGHTS = "weights-{checksum}.safetensors"  # policy.json holds the checksum, so an old and a new policy never mix
+WEIGHTS = "weights-{checksum}.safetensors"  # policy.json holds the checksum, so files of two policies never mix
 OBSERVATION_TYPES = ["bool", "bfloat16", "float16", "float32", "float64"]
 OBSERVATION_TYPES += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-MOST_OVERHEAD_BYTES = 2**20  # of a safetensors file
+MOST_OVERHEAD_BYTES = 2**20  # of a safetensors file, beyond its arrays
 OLD_WEIGHTS = "weights.safetensors"  # the name in earlier versions
 LONGEST_DISCOUNT = 1_000  # characters of the description of a discount
 
@@ -68,7 +68,7 @@ def save_policy(policy: Policy, folder: Path) -> Path:
 
 
 def _stated(policy: Policy) -> str | None:
-    """Returns the description of a discount that was changed after training, in a form that a file can store."""
+    """Returns the description of a changed discount, shortened and encoded for a file."""
     if policy.reweighting is None:
         return policy.saved_discount
     text = str(policy.reweighting).encode(errors="replace").decode()
@@ -76,14 +76,14 @@ def _stated(policy: Policy) -> str | None:
 
 
 def _old_weights(folder: Path) -> list[Path]:
-    """Returns the weights files of policies in a folder. Their checksum is in their name or in policy.json."""
+    """Returns the weights files that earlier saves wrote to a folder. Their checksums identify them."""
     found = []
     for path in folder.glob(WEIGHTS.format(checksum="*")):
-        with suppress(ValueError, OSError):  # it is a link, or cannot be read
+        with suppress(ValueError, OSError):  # a link or an unreadable file
             if path.name == WEIGHTS.format(checksum=file_checksum(path)):
                 found.append(path)
     earlier = folder / OLD_WEIGHTS
-    with suppress(ValueError, OSError):  # there is no policy, or none of an earlier version
+    with suppress(ValueError, OSError):  # no policy, or no weights file of an earlier version
         checksum = read_json(folder / CONFIGURATION).get("weights_checksum")
         if file_checksum(earlier) == checksum or checksum is None:
             found.append(earlier)
@@ -144,7 +144,7 @@ def load_policy(folder: Path, env: Any = None, network: Any = None, trust: bool 
 
 
 def _weights_file(folder: Path, checksum: Any) -> Path:
-    """Returns the weights file with the given checksum, or the one of earlier versions."""
+    """Returns the path of the weights file with a checksum, or the path that earlier versions used."""
     if isinstance(checksum, str) and re.fullmatch("[0-9a-f]{8}", checksum):
         named = folder / WEIGHTS.format(checksum=checksum)
         if os.path.lexists(named) or not (folder / OLD_WEIGHTS).exists():
@@ -153,13 +153,13 @@ def _weights_file(folder: Path, checksum: Any) -> Path:
 
 
 def parameter_shapes(agent: AgentConfig, actions: int, shape: tuple[int, ...], network: Any) -> dict[str, Any]:
-    """Returns the shape and type of each weight, without computing any."""
+    """Returns the shape and type of each weight."""
     learner = Learner(agent, actions, shape, as_torso(network))
     return jax.eval_shape(learner.init, jax.random.key(0)).parameters
 
 
 def check_shapes(held: dict[str, Any], like: dict[str, Any], source: Any) -> None:
-    """Raises an error for the first weight with another shape or type, or with a value that is not finite."""
+    """Raises an error for a weight with another shape or type, or with a value that is not finite."""
     for name in [*like, *held]:
         found = tuple(held[name].shape) if name in held else "none"
         wanted = tuple(like[name].shape) if name in like else "none"

@@ -26,11 +26,8 @@ class EpisodeRecord:
     """One recorded episode of T steps.
 
     Attributes:
-        pictures: The picture before each step, and one of the end [T + 1]; None if the environment has no pictures.
+        pictures: A picture of each state [T + 1]; None if the environment cannot be drawn.
         values: The heads' Q-values before each step [T H A].
-        actions: The action of each step [T].
-        rewards: The reward of each step [T].
-        gammas: The discount factors of the heads [H].
         acting_weights: The weights of the heads at each step [T H].
         frames_per_second: The speed at which the environment is usually shown.
     """
@@ -45,11 +42,7 @@ class EpisodeRecord:
 
 
 def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> EpisodeRecord:
-    """Plays and records one episode of at most `max_steps` steps, with the agent's evaluation ε.
-
-    Raises:
-        InputError: A Gymnasium environment could be rendered, but was made without `render_mode="rgb_array"`.
-    """
+    """Plays and records one episode of at most `max_steps` steps, with the agent's evaluation ε."""
     learner, parameters = policy._learner, policy.parameters
     played: VectorEnvironment
     if chosen.on_host:
@@ -65,8 +58,8 @@ def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> 
     if not is_drawn and getattr(played, "can_render", False):
         played.close()
         raise InputError(
-            f"{chosen.name} has no pictures, because it was made without a render mode: pass a function that makes it "
-            'with one, as in env=lambda: gymnasium.make("CartPole-v1", render_mode="rgb_array")'
+            f"{chosen.name} was made without a render mode: pass a function that sets one, such as "
+            'env=lambda: gymnasium.make("CartPole-v1", render_mode="rgb_array")'
         )
 
     @jax.jit
@@ -93,7 +86,7 @@ def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> 
         if shown:
             seen = _step(shown, np.asarray(action)[None])
             last = seen.frames[0]
-            if over:  # without `finals`, the environment already shows the next episode
+            if over:  # without `finals`, the environment shows the next episode by now
                 last = pictures[-1] if seen.finals is None else seen.finals[0]
         if is_drawn:
             pictures.append(_picture(last, backdrop))
@@ -134,7 +127,7 @@ class LiftedEnvironment:
 
     @property
     def backdrop(self) -> UInt8[np.ndarray, "h w 3"] | None:
-        """The background of a picture, or None if the environment has none."""
+        """The background of pictures, or None if the environment has no background."""
         inner: Any = self._environment
         while hasattr(inner, "environment"):  # unwraps wrappers, such as hazard
             inner = inner.environment
@@ -170,17 +163,13 @@ CHANNELS = np.array(  # Okabe & Ito's colours, one for each channel of an observ
 )
 
 
-AGENT = (0, 60, 140)  # colour on a backdrop
+AGENT = (0, 60, 140)  # colour of the agent on a backdrop
 
 
 def _picture(
     frame: Shaped[np.ndarray, "..."], backdrop: UInt8[np.ndarray, "h w 3"] | None = None
 ) -> UInt8[np.ndarray, "h w 3"]:
-    """Draws an observation. If there is a backdrop, draws the agent on it.
-
-    Otherwise a uint8 image with one or three channels is shown as it is. For other observations, each channel gets a
-    colour.
-    """
+    """Draws the agent on a backdrop, copies an image, or gives each channel of an observation a colour."""
     if backdrop is not None:
         return np.where(frame[..., :1] > 0, np.array(AGENT, np.uint8), backdrop)
     if frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[-1] in (1, 3):

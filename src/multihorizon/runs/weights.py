@@ -1,4 +1,4 @@
-"""Reads and writes the weights of a run as .npz files, and checks shapes before it reads arrays. Needs no JAX."""
+"""Reads and writes the weights of a run as .npz files. Needs no JAX."""
 
 import math
 import re
@@ -14,18 +14,18 @@ from multihorizon.errors import InputError
 from multihorizon.files import atomically, open_inside
 from multihorizon.runs.folder import RUN, identity_checksum, other_run
 
-# Exceptions that zipfile and the functions below raise for a file that is damaged or is not an .npz file.
+# Exceptions that zipfile and this module raise for a file that is damaged or not an .npz file.
 UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile)
-# What NumPy writes before the content of an array. It is matched rather than evaluated, and its length is limited.
+# The header that NumPy writes before the content of an array. Matching it is safer than evaluating it.
 MOST_HEADER_BYTES = 1_000
 HEADER = re.compile(r"\{'descr': '([^']*)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
-MOST_OVERHEAD_BYTES = 2**16  # of an .npz file
+MOST_OVERHEAD_BYTES = 2**16  # of an .npz file, beyond its arrays
 TYPES = {np.dtype(name).str: name for name in ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")}
 
 
 @runtime_checkable
 class Shaped(Protocol):
-    """Anything with a shape and a type: an array, or a description of one."""
+    """An array, or a description of its shape and type."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -34,7 +34,7 @@ class Shaped(Protocol):
 
 
 def save_weights(path: Path, named: Mapping[str, Any]) -> Path:
-    """Writes arrays by name, atomically."""
+    """Writes named arrays atomically."""
     arrays: dict[str, Any] = {name: np.asarray(value) for name, value in named.items()}
     with atomically(path) as file, file.open("wb") as stream:
         np.savez(stream, allow_pickle=False, **arrays)
@@ -42,7 +42,7 @@ def save_weights(path: Path, named: Mapping[str, Any]) -> Path:
 
 
 def belonging(parameters: Mapping[str, Any], identity: str | None) -> dict[str, Any]:
-    """Returns weights with the identity of their run, to be saved together."""
+    """Returns weights together with the identity of their run."""
     return dict(parameters) if identity is None else {**parameters, RUN: _as_array(identity)}
 
 
@@ -51,20 +51,9 @@ def _as_array(identity: str) -> np.ndarray:
 
 
 def load_weights(path: Path, like: Mapping[str, Shaped], run: Path | None = None) -> dict[str, np.ndarray]:
-    """Reads weights with the names, shapes and types of `like`.
+    """Reads weights with the names, shapes and types of `like`, and checks that they belong to `run`.
 
-    Sizes are checked before arrays are read, so that a hostile file cannot take more memory than the weights do.
-
-    Args:
-        path: The weights file.
-        like: The expected shape and type of each array, by name.
-        run: The folder of the run that the weights must belong to. Files of older versions do not name their run.
-
-    Returns:
-        The arrays, by name.
-
-    Raises:
-        InputError: The file is missing or damaged, or holds other arrays or those of another run.
+    Sizes are checked first, so that a hostile file cannot exhaust the memory.
     """
     identity = None if run is None else identity_checksum(run)
     try:
@@ -95,17 +84,17 @@ def load_weights(path: Path, like: Mapping[str, Shaped], run: Path | None = None
 
 
 def array_bytes(like: Shaped) -> int:
-    """Returns the size of an array of this shape and type."""
+    """Returns the size of an array in bytes."""
     return int(np.dtype(like.dtype).itemsize) * math.prod(like.shape)
 
 
 def _most_bytes(like: Mapping[str, Shaped]) -> int:
-    """Returns the size of the largest file that these arrays can need."""
+    """Returns the largest possible size of a file with these arrays."""
     return MOST_OVERHEAD_BYTES + sum(array_bytes(one) + MOST_HEADER_BYTES + 4 * len(name) for name, one in like.items())
 
 
 def open_zip(stream: BinaryIO, count: int) -> zipfile.ZipFile:
-    """Opens a zip file of about `count` arrays, unless its directory, which zipfile reads in one piece, is too long."""
+    """Opens a zip file of about `count` arrays, unless its directory is too long."""
     limited: Any = _Limited(stream, MOST_OVERHEAD_BYTES + count * MOST_HEADER_BYTES)
     file = zipfile.ZipFile(limited)
     limited.most = None
@@ -113,7 +102,7 @@ def open_zip(stream: BinaryIO, count: int) -> zipfile.ZipFile:
 
 
 class _Limited:
-    """A file that refuses to read more than `most` bytes at once; None is no limit."""
+    """A file that refuses to read more than `most` bytes at once. None means no limit."""
 
     def __init__(self, file: BinaryIO, most: int | None) -> None:
         self._file, self.most = file, most
@@ -129,7 +118,7 @@ class _Limited:
 
 
 def open_stored(file: zipfile.ZipFile, name: str) -> Any:
-    """Opens an array in a zip file. Compressed arrays, which this library does not write, could take much memory."""
+    """Opens an array in a zip file. Compressed arrays are refused, because they could take much memory."""
     about = file.getinfo(name)
     if about.compress_type != zipfile.ZIP_STORED or about.compress_size != about.file_size:
         raise ValueError(f"{name.removesuffix('.npy')} is compressed, but this library does not compress arrays")
@@ -137,7 +126,7 @@ def open_stored(file: zipfile.ZipFile, name: str) -> Any:
 
 
 def read_header(stream: Any) -> tuple[tuple[int, ...], str]:
-    """Reads what NumPy writes before the content of an array, and returns the shape, and the name of the type."""
+    """Reads the header of an array, and returns its shape and the name of its type."""
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
         raise ValueError("an array has an unknown format")
@@ -160,7 +149,6 @@ def read_bytes(stream: Any, count: int) -> bytes:
 
 
 def _read(file: zipfile.ZipFile, name: str, like: Shaped) -> np.ndarray:
-    """Checks the header of one array, and reads it."""
     wanted, dtype = tuple(like.shape), np.dtype(like.dtype)
     with open_stored(file, f"{name}.npy") as stream:
         shape, found = read_header(stream)

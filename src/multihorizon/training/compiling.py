@@ -1,4 +1,4 @@
-"""jax.jit and jax.lax.scan with compiler options for each device."""
+"""Wrappers of jax.jit and jax.lax.scan, with compiler options for each device."""
 
 import os
 import warnings
@@ -9,31 +9,33 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-OPTIONS: dict[str, dict[str, bool | str]] = {
-    # Without the first option XLA copies every weight before an optimiser writes to it: 57 ms per update instead of 47.
-    # The second disables YNNPACK, because Eigen's convolutions are faster: 36 ms instead of 42. The third skips LLVM
-    # passes that make none of these programs faster: compilation takes 0.7 to 0.9 times as long.
+Options = dict[str, dict[str, bool | str]]  # by device
+
+OPTIONS: Options = {
+    # The first option disables YNNPACK, because Eigen's convolutions are faster: 36 ms per update instead of 42. The
+    # second option skips LLVM passes that do not make these programs faster: compilation takes 0.7 to 0.9 times as long.
     "cpu": {
-        "xla_cpu_copy_insertion_use_region_analysis": True,
         "xla_cpu_experimental_ynn_fusion_type": "",
         "xla_backend_optimization_level": "2",
     },
-    # cuBLAS is faster for these matrices than XLA's own products, which pad and copy them: 364 µs instead of 407.
-    # Concurrent scheduling lets independent work overlap, such as the passes of the online and the target network.
+    # The first option selects cuBLAS, because XLA's own matrix products pad and copy matrices: 364 µs instead of 407.
+    # The second option lets independent work overlap, such as the passes of the online and the target network.
     "gpu": {"xla_gpu_enable_triton_gemm": False, "xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
 }
+# More options for programs that only update the learner. The option avoids a copy of every weight in each update: 47 ms
+# per update instead of 57. It is not safe in all programs. In programs that store transitions, XLA also omitted a
+# necessary copy (jaxlib 0.10.2 without fusion emitters), so that the next observation was stored instead of the last.
+UPDATE_OPTIONS: Options = {"cpu": {"xla_cpu_copy_insertion_use_region_analysis": True}}
 
-
-# The largest number of updates in one CUDA graph. Within a graph, sampling and the target network of one update overlap
-# with Adam of the previous one, and the cost of launching is shared: 172 µs per update instead of 192.
+# The largest number of updates in one CUDA graph. These updates share the launch cost, and sampling overlaps with Adam
+# of the previous update: 172 µs per update instead of 192.
 IN_ONE_GRAPH = {"gpu": 10}
 
 
 def updates(one: Callable[[Any, Any], tuple[Any, Any]], held: Any, given: Any) -> tuple[Any, Any]:
-    """Runs updates by jax.lax.scan, partly unrolled on a GPU. A loop of two or more updates is never fully unrolled.
+    """Runs updates with jax.lax.scan, which is partly unrolled on a GPU.
 
-    A fully unrolled loop would be a single CUDA graph. It would be slower, because such a graph is rebuilt whenever the
-    state moves in memory.
+    A fully unrolled loop would be slower: its single CUDA graph would be rebuilt whenever the state moves in memory.
     """
     half = jax.tree.leaves(given)[0].shape[0] // 2
     together = min(IN_ONE_GRAPH.get(jax.default_backend(), 1), half)
@@ -49,33 +51,36 @@ def keep_programs() -> None:
             jax.config.update("jax_compilation_cache_dir", os.path.join(home, "multihorizon", "programs"))
 
 
-def compiled(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], only_updates: bool = False, **arguments: Any) -> Callable[..., Any]:
     """Returns jax.jit of a function with the options for the default device, and enables the cache on disk.
 
-    Donate only what the program changes. If the program returns a donated array unchanged and also returns a copy of
-    it, XLA puts the copy into the memory of another donated array of the same shape and moves that other array
-    elsewhere. On a GPU (jaxlib 0.11.2), these two steps happen in the wrong order, and the values of one array are
-    lost.
+    `only_updates` adds the options for programs that only update the learner. An option in XLA_FLAGS always wins.
+
+    Donate only arrays that the program changes. Suppose that a program returns a donated array A unchanged, together
+    with a copy of A. XLA then writes the copy into the memory of another donated array B of the same shape, and moves B
+    elsewhere. On a GPU (jaxlib 0.11.2), XLA writes the copy before it moves B, so the values of B are lost.
     """
     keep_programs()
-    return jax.jit(function, compiler_options=_options(jax.default_backend()), **arguments)
+    return jax.jit(function, compiler_options=_options(jax.default_backend(), only_updates), **arguments)
 
 
 def call(program: Any, *given: Any) -> Any:
-    """Calls a compiled function. While another program is traced, the function becomes a part of that program."""
+    """Calls a compiled function. Inside another traced program, the function is inlined."""
     inside = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(given))
     return (program.__wrapped__ if inside else program)(*given)
 
 
 @cache
-def _options(backend: str) -> dict[str, bool | str] | None:
-    options = OPTIONS.get(backend)
-    if options is not None:
+def _options(backend: str, only_updates: bool) -> dict[str, bool | str] | None:
+    options = OPTIONS.get(backend, {}) | (UPDATE_OPTIONS.get(backend, {}) if only_updates else {})
+    flags = os.environ.get("XLA_FLAGS", "")
+    options = {name: value for name, value in options.items() if f"--{name}=" not in flags}
+    if options:
         try:
             jax.jit(lambda x: x + 1, compiler_options=options)(jnp.zeros(()))
-        except (ValueError, jax.errors.JaxRuntimeError) as problem:  # this version of XLA does not support them
+        except (ValueError, jax.errors.JaxRuntimeError) as problem:  # this version of XLA does not support the options
             warnings.warn(
                 f"XLA does not support {', '.join(options)}, so programs will be slower: {problem}", stacklevel=2
             )
             return None
-    return options
+    return options or None

@@ -23,16 +23,16 @@ from multihorizon.training.trainer import SECONDS_BETWEEN_REPORTS, Iteration, Re
 
 
 class DeviceEnvironments(NamedTuple):
-    """Environments [N] on the device: their own states, and the data that training keeps about them."""
+    """The states of environments [N] on the device, and their streams."""
 
     states: Any
     streams: Streams
 
 
 class DeviceCollector:
-    """Runs the environments, replay and learner of `num_seeds` seeds in one program."""
+    """Runs the environments, replay buffers and learners of all seeds in one program."""
 
-    whole_every = 1  # the whole state is on the device, so a run can resume after every iteration
+    whole_every = 1  # a run can resume after every iteration, because its whole state is on the device
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class DeviceCollector:
         return state._replace(environments=DeviceEnvironments(states, self.core.start(observations)))
 
     def collect(self, state: TrainingState, iteration: Iteration, reporter: Reporter) -> TrainingState:
-        """Runs the cycles of one iteration, in pieces that take about as long as the time between reports."""
+        """Runs the cycles of one iteration, in calls that last about as long as the time between reports."""
         cycle, last = iteration.first_cycle, iteration.first_cycle + self.cycles
         piece = max(1, self.cycles // 20)
         while cycle < last:
@@ -80,7 +80,7 @@ class DeviceCollector:
         return state
 
     def close(self) -> None:
-        """Does nothing: the device's memory is freed with the state."""
+        """Does nothing, because the device's memory is freed with the state."""
 
     def _run_all(
         self, state: TrainingState, first: Int[Array, ""], count: Int[Array, ""], learning: bool
@@ -90,8 +90,6 @@ class DeviceCollector:
     def _run_one(
         self, state: TrainingState, first: Int[Array, ""], count: Int[Array, ""], learning: bool
     ) -> TrainingState:
-        """Runs `count` cycles of one seed, beginning with cycle `first`."""
-
         def cycle(index: Int[Array, ""], state: TrainingState) -> TrainingState:
             steps = index * self.pace.steps + self.num_envs * jnp.arange(self.pace.rows)
             state = jax.lax.scan(self._step, state, steps)[0]
@@ -102,7 +100,6 @@ class DeviceCollector:
         return jax.lax.fori_loop(first, first + count, cycle, state)
 
     def _step(self, state: TrainingState, step: Int[Array, ""]) -> tuple[TrainingState, None]:
-        """Steps every environment once."""
         states, streams = state.environments
         actions = self.core.act(state.learner.computed_with, state.keys.acting, streams, step)
         keys = jax.random.split(jax.random.fold_in(state.keys.environments, step), self.num_envs)
@@ -116,7 +113,7 @@ class DeviceCollector:
         return state._replace(environments=environments, replay=replay, episodes=episodes), None
 
     def _update(self, state: TrainingState, update: Int[Array, ""]) -> tuple[TrainingState, None]:
-        """Performs update number `update`. All seeds share this number, so `cond` remains a branch under vmap."""
+        """Makes one update. All seeds share the update number, so vmap keeps `cond` as a branch."""
         state, learner = self.core.learn(state), self.core.learner
         due = learner.copies_target_after(update + 1)
         return state._replace(learner=jax.lax.cond(due, learner.copy_target, lambda same: same, state.learner)), None
@@ -128,7 +125,8 @@ def step_and_reset(
     """Steps one environment, and resets it if its episode ended.
 
     Returns:
-        The state to continue from, the step, and the observation to continue from.
+        The state, the step and the observation. After the end of an episode, the state and the observation begin the
+        next episode.
     """
     step_key, reset_key = jax.random.split(key)
     stepped, step = environment.step(step_key, state, action)

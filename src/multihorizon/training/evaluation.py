@@ -1,8 +1,7 @@
-"""Evaluation with frozen weights: the rule for which episodes count, and the evaluator for environments on the device.
+"""Evaluation with frozen weights, in environments on the device.
 
-Environments start new episodes until a given number of steps has been played in all of them together. Episodes that
-have started are finished. An episode that reaches `most_steps` counts with its return so far, and its environment
-stops.
+New episodes start until all environments together have played a given number of steps. Episodes that have started are
+finished. An episode that reaches `most_steps` is cut off: its return so far counts, and its environment stops.
 """
 
 from functools import partial
@@ -35,7 +34,7 @@ class Evaluation(NamedTuple):
 
     @property
     def elapsed(self) -> Int[Array, " N"]:
-        """The time since the start of each current episode. Precommitted agents act by it."""
+        """The time since the start of each current episode."""
         return self.lengths
 
     @staticmethod
@@ -51,17 +50,10 @@ class Evaluation(NamedTuple):
         steps: Int[Array, ""] | int,
         most_steps: int,
     ) -> "tuple[Evaluation, Int[Array, '']]":
-        """Counts one step of every environment.
+        """Counts one step of every environment, and returns the number of steps so far (capped below 2³¹).
 
-        Args:
-            rewards: The rewards of the step.
-            over: Whether the step ended the episode.
-            played: The number of steps played before, in all environments together.
-            steps: New episodes start until this many steps have been played.
-            most_steps: The length at which an episode is cut off and counts with its return so far.
-
-        Returns:
-            The evaluation after the step, and the number of steps played so far, which stops rising before 2³¹.
+        `over` marks episodes that ended. New episodes start only during the first `steps` steps. An episode is cut off
+        after `most_steps` steps.
         """
         played = jnp.minimum(played, MOST_EVALUATION_STEPS) + self.active.sum()
         returns, lengths = self.returns + rewards, self.lengths + 1
@@ -89,9 +81,9 @@ def play_episodes(
     epsilon: float,
     steps: int | Int[Array, ""] = 0,
 ) -> Episodes:
-    """Plays episodes in environments [N] on the device; with `steps` = 0, one episode in each.
+    """Plays episodes in environments [N] on the device. With `steps` = 0, each environment plays one episode.
 
-    Pure: jit it, and vmap it over seeds' parameters and keys.
+    The function is pure, so it supports jit and vmap.
     """
     reset_key, act_key, step_key = jax.random.split(key, 3)
     states, observations = jax.vmap(environment.reset)(jax.random.split(reset_key, num_envs))
@@ -135,4 +127,4 @@ class DeviceEvaluator:
         ).sum()
 
     def close(self) -> None:
-        """Does nothing: environments on the device hold no resources."""
+        """Does nothing, because environments on the device hold no resources."""

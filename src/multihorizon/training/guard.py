@@ -14,12 +14,12 @@ from multihorizon.agents.replay import extremes
 from multihorizon.envs.timing import Timing, check_timing
 from multihorizon.errors import InputError
 
-FACTOR = 3  # training has diverged if the mean loss exceeds an untrained network's by this factor
+FACTOR = 3  # training has diverged if its mean loss exceeds this multiple of an untrained network's loss
 LEAST_UPDATES = 100  # a mean over fewer updates is too noisy
 
 
 class DivergenceError(InputError):
-    """Training diverged. `parameters` are the last weights that passed the check."""
+    """The error that stops diverging training. `parameters` are the last weights that passed the check."""
 
     def __init__(self, problem: str, parameters: PyTree[Array]) -> None:
         super().__init__(f"{problem}, so training stopped")
@@ -29,9 +29,9 @@ class DivergenceError(InputError):
 class Guard:
     """Checks the training state at every report.
 
-    Training stops when a loss or a weight is not finite. It also stops when a head's mean loss since the last check is
-    far above that of an untrained network: diverging values raise the loss long before they overflow. An untrained
-    network's loss is taken as the larger of the loss function's own bound and the loss of the first update.
+    Training stops if a loss or a weight is not finite. It also stops if a head's mean loss since the last check is far
+    above an untrained network's loss: diverging values raise the loss long before they overflow. The untrained
+    network's loss is the maximum of the loss function's bound and the loss of the first update.
     """
 
     def __init__(self, learner: Learner) -> None:
@@ -41,14 +41,15 @@ class Guard:
         self._warned = False
 
     def begin(self, training: Any) -> None:
-        """Starts an iteration, whose tally is empty."""
         self._updates, self._losses = 0, np.zeros_like(np.asarray(training.tally.losses))
         self._good = good_copy(training.learner.parameters)
 
     def check(self, training: Any) -> None:
-        """Raises `DivergenceError` if training has diverged or a return is not finite.
+        """Checks the training state, and stores its weights as good.
 
-        Raises `InputError` for a duration or a survival out of range. Otherwise stores the current weights as good.
+        Raises:
+            DivergenceError: If training has diverged or a return is not finite.
+            InputError: If a duration or a survival is out of range.
         """
         self.check_returns(training.episodes.returns)
         if training.environments is not None:  # on the host, the environments check their rewards
@@ -73,17 +74,17 @@ class Guard:
         self._good = good_copy(training.learner.parameters)
 
     def check_returns(self, returns: Array | np.ndarray, where: str = "training") -> None:
-        """Raises `DivergenceError` unless all returns, or sums of returns, are finite."""
+        """Raises `DivergenceError` if a return is not finite."""
         found = np.asarray(returns)
         if not np.all(np.isfinite(found)):
             raise DivergenceError(
-                "the environment returned a reward that is not finite, or rewards that float32 cannot add up: the "
+                "the environment returned a reward that is not finite, or rewards whose sum overflows float32: the "
                 f"return of an episode in {where} is {found[~np.isfinite(found)][0]:g}",
                 self._good,
             )
 
     def _check_timing(self, timing: Timing, written: Int[Array, "S N"]) -> float:
-        """Checks durations and survivals, because compiled code cannot raise errors. Returns the shortest duration."""
+        """Checks durations and survivals in the replay buffer, and returns the shortest duration."""
         shortest = 1.0
         if timing.duration is not None:
             shortest, longest = _extremes(timing.duration, written)
@@ -105,24 +106,25 @@ class Guard:
             seed, head = np.unravel_index(np.argmax(means / untrained), means.shape)
             raise DivergenceError(
                 f"training has diverged: the mean loss of updates {first:,} to {last - 1:,} is {means[seed, head]:.3g} "
-                f"(γ = {self._gammas[head]:.4g}), but an untrained network's is at most {untrained[seed, head]:.3g}",
+                f"(γ = {self._gammas[head]:.4g}), but an untrained network's loss is at most "
+                f"{untrained[seed, head]:.3g}",
                 self._good,
             )
 
     def _check_support(self, largest_reward: float) -> None:
-        """Warns once if a single reward lies beyond the support of a categorical loss."""
+        """Warns once if a single reward lies outside the support of a categorical loss."""
         if isinstance(self._loss, Categorical) and largest_reward > self._loss.v_max and not self._warned:
             self._warned = True
             self.warn(
-                f"a reward with absolute value {largest_reward:g} lies beyond the support of the categorical loss, "
-                f"±{self._loss.v_max:g}, so returns beyond it are clipped; set loss.v_max to the largest return, at "
+                f"a reward with absolute value {largest_reward:g} lies outside the support of the categorical loss, "
+                f"±{self._loss.v_max:g}, so returns are clipped; set loss.v_max to the largest return, which is at "
                 f"least {largest_reward:g}"
             )
 
 
 def _extremes(values: Float[Array, "S LN"], written: Int[Array, "S N"]) -> tuple[float, float]:
     smallest, largest = _extremes_by_seed(values, written)
-    # The minimum and maximum of NumPy arrays do not skip NaN; those of JAX arrays may.
+    # Unlike JAX, NumPy never skips NaN in a minimum or a maximum.
     return float(np.asarray(smallest).min()), float(np.asarray(largest).max())
 
 

@@ -1,13 +1,13 @@
 """Collects transitions from environments that step on the CPU while the device learns.
 
-Environments step in groups that take turns: one group's step is stored and its next actions are chosen while the others
-step. The updates that are due after a turn are dispatched once its actions are chosen, so the device makes them while
-the environments step. With one environment, updates come before the next action is chosen, as in the paper. The
-environments' state cannot be saved, so every few iterations all environments begin new episodes, and the current
-episodes are truncated as by a time limit.
+Environments step in groups that take turns. While the device stores one group's step and chooses its next actions, the
+other groups step. Updates follow the choice of actions, so the device learns while environments step. With one
+environment, updates precede the next action, as in the paper.
 
-Every value that the host sends to the device costs a transfer, even a single number. The device therefore counts steps
-and updates itself, and the host sends only what the environments returned.
+The environments' state cannot be saved. Every few iterations, all episodes are therefore truncated, as by a time limit.
+Then new episodes begin.
+
+Every value that the host sends to the device costs a transfer. The device therefore counts steps and updates itself.
 """
 
 from collections.abc import Callable
@@ -38,12 +38,12 @@ from multihorizon.training.trainer import Iteration, Reporter
 
 
 class Group(NamedTuple):
-    """The device's state of a group of environments [m] between two of its steps."""
+    """The state of a group of environments [m], which is stored on the device."""
 
     streams: Streams
-    actions: Int[Array, " m"]  # the next actions
-    first: Int[Array, ""]  # the index of the group's first environment among all environments
-    step: Int[Array, ""]  # the run's step after the group's last turn
+    actions: Int[Array, " m"]  # next actions
+    first: Int[Array, ""]  # index of the group's first environment among all environments
+    step: Int[Array, ""]  # number of steps of the run after the group's last turn
 
 
 class OpenEpisodes(NamedTuple):
@@ -57,15 +57,11 @@ class HostCollector:
     """Trains `num_seeds` seeds of an agent in environments on the host.
 
     Args:
-        agent: The agent.
         make: Makes a vector environment with the given number of environments.
-        torso: The network up to the heads.
-        schedule: Iterations and their length.
-        num_seeds: The number of seeds that train in parallel.
         num_envs: The number of environments for each seed.
-        groups: Returns the number of groups for a number of environments.
-        whole_every: The number of iterations after which all episodes are truncated; by default enough for the longest
-            episode.
+        groups: A function from the number of environments to the number of groups.
+        whole_every: The number of iterations after which all episodes are truncated. By default, the longest episode
+            fits into these iterations.
     """
 
     def __init__(
@@ -84,10 +80,10 @@ class HostCollector:
         at_least("the number of environments", num_envs, 1)
         self.environments = HostEnvironments(make, num_seeds, num_envs, TRAINING, groups)
         self.pace = make_pace(agent, num_envs, self.environments.group_size)
-        rounds = make_pace(agent, num_envs)  # so that groups do not change the length of an iteration
+        rounds = make_pace(agent, num_envs)  # groups must not change the length of an iteration
         self.cycles = rounds.cycles(schedule.training_steps) * (rounds.steps // self.pace.steps)
         self.overlaps = num_envs > 1
-        one = make(1)  # only for its attributes; making all environments takes a while
+        one = make(1)  # used only for its attributes, because making all environments takes a while
         one.close()
         longest = -(-num_envs * one.most_steps // (self.cycles * self.pace.steps))
         self.whole_every = whole_every or max(1, longest)
@@ -97,8 +93,8 @@ class HostCollector:
         size = agent.replay_capacity, num_envs, frame_shape, one.frame_dtype, one.stack
         shape = ReplayShape(*size, agent.n_steps, agent.batch, one.timing)
         self.core = Core(learner, shape)
-        # On a CPU each update is a call of its own: one program for all of them would be a loop, and in a loop a CPU
-        # computes convolutions with only one thread.
+        # On a CPU, each update is a separate call. A single program would be a loop, in which XLA computes convolutions
+        # with only one thread.
         self.learns_at_once = jax.default_backend() != "cpu"
         self.programs = Programs(self.core, self.pace.updates)
         self._open_episodes: OpenEpisodes | None = None
@@ -136,28 +132,28 @@ class HostCollector:
         return state
 
     def _continue_or_reset(self, state: TrainingState, iteration: Iteration, step: int) -> list[Group]:
-        """Returns the groups with their next actions, in the episodes that are still open or else in new ones."""
-        open_episodes, self._open_episodes = self._open_episodes, None  # an interrupted iteration leaves none
+        """Returns the groups with their next actions. Continues open episodes, or else starts new episodes."""
+        open_episodes, self._open_episodes = self._open_episodes, None  # an interrupt leaves no open episodes
         if open_episodes is not None and open_episodes.iteration == iteration.number:
             return open_episodes.groups
         groups = []
         for group in range(self.environments.groups):
             frames = self.environments.reset(group, iteration.seed, iteration.number)
             first = self.environments.first(group)
-            before = step + first + self.environments.group_size - self.num_envs  # the step after its previous turn
+            before = step + first + self.environments.group_size - self.num_envs  # step after the group's previous turn
             places, steps = (jnp.full(self.num_seeds, value, jnp.int32) for value in (first, before))
             groups.append(self._choose(state, self.programs.start(frames, places, steps), step))
         return groups
 
     def _choose(self, state: TrainingState, group: Group, step: int) -> Group:
-        """Chooses the next actions. During the warm-up they are random, and the network is not computed."""
+        """Chooses the next actions, which are random during the warm-up."""
         choose = self.programs.act_randomly if step < self.agent.warm_up_steps else self.programs.act
         return choose(state.learner.computed_with, state.keys.acting, group)
 
     def _store(
         self, state: TrainingState, group: Group, moves: Moves, step: int, interrupts: bool
     ) -> tuple[TrainingState, Group]:
-        """Stores a group's step. If updates overlap with environments, the same program chooses the next actions."""
+        """Stores a group's step. With several environments, also chooses the next actions."""
         ends, finals = end_codes(moves.terminated, moves.truncated), moves.finals
         if interrupts:
             continues = ends == CONTINUES
@@ -169,7 +165,7 @@ class HostCollector:
             turn = self.programs.warm_up_turn if step < self.agent.warm_up_steps else self.programs.turn
             parameters, key = state.learner.computed_with, state.keys.acting
             replay, episodes, group = turn(parameters, key, state.replay, state.episodes, group, moves.frames, packed)
-            group.actions.copy_to_host_async()  # as soon as they are chosen, before the updates
+            group.actions.copy_to_host_async()  # starts the transfer before the updates
         else:
             replay, episodes, group = self.programs.observe(state.replay, state.episodes, group, moves.frames, packed)
         cut_off = replays.has_final(ends)
@@ -181,20 +177,20 @@ class HostCollector:
 def pack(
     rewards: Float[np.ndarray, "S m"], ends: Int[np.ndarray, "S m"], timing: Timing = Timing()
 ) -> Float[np.ndarray, "S m k"]:
-    """Joins what a step returned into one array, because each array needs a separate transfer."""
+    """Joins the results of a step into one array, because each array needs a separate transfer."""
     return np.stack([rewards, ends, *jax.tree.leaves(timing)], axis=-1).astype(np.float32)
 
 
 def unpack(
     packed: Float[Array, "m k"], timing: TimingFields = TimingFields()
 ) -> tuple[Float[Array, " m"], UInt8[Array, " m"], Timing]:
-    """Splits what `pack` joined."""
+    """Splits an array that `pack` made."""
     columns = iter(range(2, packed.shape[1]))
     return packed[:, 0], packed[:, 1].astype(jnp.uint8), timing.fill(lambda: packed[:, next(columns)])
 
 
 class Programs:
-    """The device's programs for one turn: pure functions of one seed, compiled for all seeds."""
+    """The device's programs. Each program is a pure function of one seed, compiled for all seeds."""
 
     def __init__(self, core: Core, updates_per_cycle: int) -> None:
         self._core, self._updates_per_cycle = core, updates_per_cycle
@@ -209,8 +205,8 @@ class Programs:
             for random in (False, True)
         )
         self.add_finals = compiled(jax.vmap(partial(replays.add_finals, core.shape)), donate_argnums=0)
-        self.learn_one = compiled(jax.vmap(core.learn), donate_argnums=0)
-        self.learn_all = compiled(jax.vmap(self._learn_all), donate_argnums=0)
+        self.learn_one = compiled(jax.vmap(core.learn), only_updates=True, donate_argnums=0)
+        self.learn_all = compiled(jax.vmap(self._learn_all), only_updates=True, donate_argnums=0)
         self.copy = compiled(partial(jax.tree.map, jnp.copy))
 
     def _start_one(self, frames: Array, first: Int[Array, ""], step: Int[Array, ""]) -> Group:
@@ -244,14 +240,14 @@ class Programs:
         packed: Float[Array, "m k"],
         random: bool,
     ) -> tuple[Replay, Episodes, Group]:
-        """Stores a step and chooses the next actions."""
         replay, episodes, group = self._observe_one(replay, episodes, group, frames, packed)
         return replay, episodes, self._act_one(parameters, key, group, random)
 
     def learn(self, state: TrainingState, first: int, at_once: bool) -> TrainingState:
-        """Makes the updates of a cycle, and copies the target when due. `first` is the number of updates before them.
+        """Makes the updates of a cycle, and copies the target network when a copy is due.
 
-        With `at_once`, one program makes them all, unless the target is copied between two of them.
+        `first` is the number of earlier updates. With `at_once`, one program makes all updates, unless a copy of the
+        target is due between two updates.
         """
         count, copies_target_after = self._updates_per_cycle, self._core.learner.copies_target_after
         in_one = at_once and not any(map(copies_target_after, range(first + 1, first + count)))
@@ -266,7 +262,6 @@ class Programs:
     def _learn_all(self, state: TrainingState) -> TrainingState:
         """Makes all updates of a cycle.
 
-        The updates change only the state, which stays at the same place in memory. Their CUDA graph is therefore reused
-        in every cycle; rebuilding it would take the host as long as launching it.
+        The state stays at the same place in memory, so the CUDA graph of the updates is reused in every cycle.
         """
         return updates(lambda state, _: (self._core.learn(state), None), state, jnp.arange(self._updates_per_cycle))[0]

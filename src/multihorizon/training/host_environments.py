@@ -1,4 +1,4 @@
-"""Environments on the host, in groups of equal size: while the device chooses one group's actions, the others step."""
+"""Groups of environments on the host. While the device chooses one group's actions, the other groups step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,15 +11,15 @@ from multihorizon.envs.vector import Moves, VectorEnvironment
 from multihorizon.errors import InputError, at_least
 from multihorizon.training.keys import environment_seeds
 
-# Each of three or more groups has at least this many environments. Emulating one step of fewer environments takes less
-# time than the host's own work for one step of a group.
+# The smallest group size if there are more than two groups. A step of a smaller group would take less time than the
+# host's own work.
 GROUP = 40
 MOST_GROUPS = 4
-MOST_ENVIRONMENTS = 4_096  # of all seeds together; making them takes a while, and each takes memory
+MOST_ENVIRONMENTS = 4_096  # limit for all seeds together, because each environment takes time to make and memory
 
 
 def usual_groups(num_envs: int) -> int:
-    """Returns the default number of groups: a divisor of `num_envs`, 1 without a GPU and at most 4 with one."""
+    """Returns the default number of groups, a divisor of `num_envs`: 1 without a GPU, and 1 to 4 with a GPU."""
     most = 1 if jax.default_backend() == "cpu" else min(MOST_GROUPS, max(2, num_envs // GROUP))
     return max(groups for groups in range(1, most + 1) if num_envs % groups == 0)
 
@@ -29,10 +29,9 @@ class HostEnvironments:
 
     Args:
         make: Makes a vector environment with the given number of environments.
-        num_seeds: The number of seeds that train in parallel.
         num_envs: The number of environments for each seed.
-        phase: `keys.TRAINING` or `keys.EVALUATION`, which have different seeds.
-        groups: Returns the number of groups for a number of environments.
+        phase: `keys.TRAINING` or `keys.EVALUATION`. Each phase has its own environment seeds.
+        groups: A function from the number of environments to the number of groups.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class HostEnvironments:
         self._made: dict[int, VectorEnvironment] = {}
 
     def group(self, group: int) -> VectorEnvironment:
-        """Returns the environments of a group, which are made when they are first needed."""
+        """Returns the environments of a group. The first call makes them."""
         if group not in self._made:
             self._made[group] = self._make(self._num_seeds * self.group_size)
         return self._made[group]
@@ -71,7 +70,7 @@ class HostEnvironments:
         return self._by_seed(self.group(group).reset(seeds[:, first : first + self.group_size].reshape(-1)))
 
     def send(self, group: int, actions: Int[Any, "S m"]) -> None:
-        """Waits for the actions, if the device is still choosing them, and sends them."""
+        """Waits until the device has chosen the actions, and sends them to the environments."""
         self.group(group).send(np.asarray(actions).reshape(-1))
 
     def receive(self, group: int) -> Moves:

@@ -35,12 +35,10 @@ class HostEvaluator:
     """Evaluates several seeds in environments on the host.
 
     Args:
-        learner: The agent's functions.
-        make: Makes a vector environment of a given number of environments.
-        num_seeds: The number of seeds, which are evaluated in parallel.
+        make: Makes a vector environment with the given number of environments.
         num_envs: The number of environments of each seed.
-        groups: Returns the number of groups for a given number of environments.
-        most_steps: The length at which an episode is cut off. Its return up to there counts.
+        groups: A function from the number of environments to the number of groups.
+        most_steps: The length at which an episode is cut off. Its return so far counts.
     """
 
     def __init__(
@@ -115,7 +113,6 @@ class HostEvaluator:
         over: Bool[Array, " m"],
         steps: Int[Array, ""],
     ) -> tuple[_Group, Int[Array, ""]]:
-        """Adds a step of the group to the evaluation and chooses the next actions."""
         evaluation, played = group.evaluation.add(rewards, over, played, steps, self._most_steps)
         observations = follow_all(group.observations, frames, over)
         return _Group(observations, evaluation, self._act(parameters, key, turn, observations, evaluation)), played
@@ -133,6 +130,5 @@ class HostEvaluator:
 
 
 def _sum(groups: list[_Group]) -> Episodes:
-    """Returns the sums over all groups, for each seed."""
     sums = [group.evaluation.episodes.sum() for group in groups]
     return Episodes(*(np.sum([np.asarray(part) for part in parts], axis=0) for parts in zip(*sums, strict=True)))

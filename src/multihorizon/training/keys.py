@@ -1,4 +1,4 @@
-"""All random keys of a run. A seed has the same keys whether it trains alone or beside others."""
+"""The random keys of a run. A seed's keys do not depend on the other seeds of the run."""
 
 from typing import NamedTuple
 
@@ -6,21 +6,21 @@ import jax
 import numpy as np
 from jaxtyping import Array, Int, Key
 
-TRAINING, EVALUATION = range(2)  # phases, whose environments on the host have different seeds
+TRAINING, EVALUATION = range(2)  # phases of a run; each has its own environment seeds
 
 
 class Keys(NamedTuple):
-    """The keys of one seed, split once. `network` and `resets` are used once, to initialise a seed.
+    """The random keys of one seed.
 
-    Each use of the others folds in the number of its step, update or iteration.
+    `network` and `resets` are used once. Each use of another key folds in the number of the step, update or iteration.
     """
 
     network: Key[Array, ""]
     resets: Key[Array, ""]
-    environments: Key[Array, ""]  # by step
-    acting: Key[Array, ""]  # by step
-    learning: Key[Array, ""]  # by update
-    evaluation: Key[Array, ""]  # by iteration
+    environments: Key[Array, ""]  # one use per step
+    acting: Key[Array, ""]  # one use per step
+    learning: Key[Array, ""]  # one use per update
+    evaluation: Key[Array, ""]  # one use per iteration
 
 
 def make_keys(seed: Int[Array, ""]) -> Keys:
@@ -29,6 +29,6 @@ def make_keys(seed: Int[Array, ""]) -> Keys:
 
 
 def environment_seeds(seed: int, num_seeds: int, iteration: int, phase: int, num_envs: int) -> Int[np.ndarray, "S N"]:
-    """Returns the seeds with which environments on the host are reset, in one iteration and phase."""
+    """Returns the reset seeds of environments on the host, for one iteration and phase."""
     drawn = [np.random.SeedSequence([seed + s, iteration, phase]).generate_state(num_envs) for s in range(num_seeds)]
     return np.stack(drawn).astype(np.int64) % 2**31

@@ -1,4 +1,4 @@
-"""Estimates the memory of a run and checks that it is available, before training starts."""
+"""Estimates the memory that a run needs, and checks that it is available."""
 
 import jax
 
@@ -7,17 +7,17 @@ from multihorizon.training.trainer import Trainer
 
 
 def needed_bytes(trainer: Trainer) -> tuple[int, int]:
-    """Returns the bytes of the replay buffers, and the total with weights, targets, moments and gradients."""
+    """Returns the bytes of the replay buffers, and the bytes of all training data together."""
     state = jax.eval_shape(lambda: trainer.init(0))
     gradients_and_updates = 2 * bytes_of(state.learner.parameters)
     return bytes_of(state.replay), bytes_of(state) + gradients_and_updates
 
 
 def check(*trainers: Trainer) -> str:
-    """Returns one line about the memory that the trainers need together.
+    """Describes the total memory of the trainers in one line.
 
     Raises:
-        InputError: If less memory is available.
+        InputError: If too little memory is available.
     """
     replay, whole = map(sum, zip(*map(needed_bytes, trainers), strict=True))
     check_fits(

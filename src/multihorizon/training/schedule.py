@@ -1,4 +1,4 @@
-"""The schedule of a run: iterations, and the pattern of steps and updates within them."""
+"""The schedule of a run: its iterations, and the pattern of steps and updates in an iteration."""
 
 import math
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from multihorizon.agents.acting import MOST_STEPS
 from multihorizon.agents.config import AgentConfig
 from multihorizon.errors import InputError, at_least, store
 
-MOST_EVALUATION_STEPS = 2_000_000_000  # below 2³¹: the device counts in 32 bits, and plays on to finish episodes
+MOST_EVALUATION_STEPS = 2_000_000_000  # below 2³¹, to leave room for steps that finish episodes
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Iterations of training, each followed by an evaluation with frozen weights. The defaults are the paper's."""
+    """Training iterations, each followed by an evaluation with frozen weights. The defaults are the paper's."""
 
     iterations: int = 200
     training_steps: int = 250_000  # per iteration and seed
-    evaluation_steps: int = 125_000  # 0 for no evaluation; episodes that began within these steps are finished
+    evaluation_steps: int = 125_000  # 0 means no evaluation; started episodes are finished
 
     def __post_init__(self) -> None:
         store(
@@ -35,26 +35,25 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Pace:
-    """The pattern of steps and updates, called a cycle, with one update per `update_period_steps` steps.
+    """The cycle of steps and updates: some rows, followed by some updates.
 
-    A cycle is a number of rows followed by a number of updates. A row is one step of each of the environments that step
-    together.
+    In a row, all environments that step together make one step each.
     """
 
     rows: int
     updates: int
     steps: int
-    warm_up: int  # cycles without updates
+    warm_up: int  # number of cycles without updates
 
     def cycles(self, steps: int) -> int:
-        """Returns the smallest number of cycles with at least this many steps."""
+        """Returns the smallest number of cycles with at least `steps` steps."""
         return -(-steps // self.steps)
 
     def learns_from(self, first: int, held_steps: int) -> int:
-        """Returns the first cycle that has updates, at `first` or later.
+        """Returns the number of the first cycle with updates.
 
-        `first` is the next cycle, and the buffer holds `held_steps` steps. A replay buffer that was not saved in a
-        checkpoint is refilled before updates are made.
+        `first` is the next cycle, and `held_steps` is the number of steps in the replay buffer. If a checkpoint does
+        not contain the replay buffer, the buffer is refilled before the next update.
         """
         missing = min(first, self.warm_up) - held_steps // self.steps
         return max(self.warm_up, first + max(0, missing))
@@ -65,7 +64,7 @@ class Pace:
 
 
 def make_pace(agent: AgentConfig, num_envs: int, at_once: int | None = None) -> Pace:
-    """Returns the pace of an agent in `num_envs` environments, of which `at_once` (default: all) step together."""
+    """Returns the pace for `num_envs` environments, of which `at_once` step together (default: all)."""
     at_least("the number of environments", num_envs, 1)
     at_once = num_envs if at_once is None else at_once
     least = agent.batch + agent.n_steps * num_envs
@@ -86,7 +85,7 @@ def make_pace(agent: AgentConfig, num_envs: int, at_once: int | None = None) -> 
 
 
 def total_steps(agent: AgentConfig, schedule: Schedule, num_envs: int) -> int:
-    """Returns the steps of each seed in a whole run. Each iteration is rounded up to whole cycles.
+    """Returns the number of steps of each seed in a run. Each iteration is rounded up to whole cycles.
 
     Raises:
         InputError: If there are more steps than the device can count.

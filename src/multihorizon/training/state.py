@@ -1,6 +1,6 @@
-"""The state of training, and functions that choose actions, store steps and learn from them.
+"""The state of training, and the functions that both collectors share.
 
-They are pure functions on the state of one seed. Both collectors use them, and add the axis of seeds with vmap.
+The functions choose actions, store steps and make updates. They are written for one seed; vmap adds more seeds.
 """
 
 from functools import partial
@@ -21,12 +21,12 @@ from multihorizon.training.keys import Keys, make_keys
 class Tally(NamedTuple):
     """Sums over the updates of one iteration."""
 
-    first: Int[Array, ""]  # index of the first of these updates in the whole run
+    first: Int[Array, ""]  # number of this iteration's first update in the run
     updates: Int[Array, ""]
     losses: Float[Array, " H"]
     values: Float[Array, " H"]
     opening: Float[Array, " H"]  # losses of the first update
-    bad: Int[Array, ""]  # index of the first update whose loss was not finite; -1 if none
+    bad: Int[Array, ""]  # number of the first update with a loss that is not finite, or -1
 
     @staticmethod
     def empty(num_heads: int, first_update: Int[Array, ""] | int = 0) -> "Tally":
@@ -46,7 +46,7 @@ class Tally(NamedTuple):
 
 
 class Episodes(NamedTuple):
-    """Sums over episodes that ended. Returns are undiscounted and not clipped."""
+    """Sums over episodes that ended. Returns are neither discounted nor clipped."""
 
     ended: Int[Array, "..."]
     returns: Float[Array, "..."]
@@ -71,21 +71,22 @@ class Episodes(NamedTuple):
 class Streams(NamedTuple):
     """The state of environments [m] between two steps."""
 
-    observations: Array  # [m ...]: the latest frames along the last axis, blank before the episode's start
+    observations: Array  # [m ...] stacks of the latest frames, blank before the start of the episode
     first: Bool[Array, " m"]  # whether the latest frame is the first of its episode
-    returns: Float[Array, " m"]  # of the current episodes so far
+    returns: Float[Array, " m"]  # returns of the current episodes so far
     lengths: Int[Array, " m"]
 
     @property
     def elapsed(self) -> Int[Array, " m"]:
-        """Time since the start of the current episodes, which determines the weights of precommitted agents."""
+        """The time since the start of each current episode. The weights of precommitted agents depend on it."""
         return self.lengths
 
 
 class TrainingState(NamedTuple):
-    """Everything that training changes. A checkpoint holds all but `tally` and `episodes`, which cover one iteration.
+    """The complete state of training.
 
-    `environments` holds the environments that step on the device; it is None if environments step on the host.
+    `environments` is None if environments step on the host. `tally` and `episodes` cover one iteration and are not part
+    of a checkpoint.
     """
 
     environments: Any
@@ -97,7 +98,7 @@ class TrainingState(NamedTuple):
 
 
 class Core:
-    """What the collectors share: an agent's functions on the state of one seed."""
+    """The functions of an agent on the training state of one seed."""
 
     def __init__(self, learner: Learner, shape: ReplayShape) -> None:
         self.agent, self.learner, self.shape = learner.agent, learner, shape
@@ -112,7 +113,7 @@ class Core:
         return Tally.empty(len(self.agent.horizons), first_update)
 
     def start(self, frames: Array) -> Streams:
-        """Returns streams at the start of episodes, given their first frames [m ...]."""
+        """Returns streams at the start of episodes, given the first frames [m ...]."""
         zeros = jnp.zeros(frames.shape[0])
         observations = stack_of(frames, self.learner.observation_shape)
         return Streams(observations, jnp.ones(zeros.shape, bool), zeros, zeros.astype(jnp.int32))
@@ -135,18 +136,10 @@ class Core:
         first_stream: Int[Array, ""] | int = 0,
         timing: Timing = Timing(),
     ) -> tuple[Replay, Episodes, Streams]:
-        """Stores and counts a step of some streams.
+        """Stores one step of several streams, and counts the episodes that ended.
 
-        Args:
-            replay: The replay buffer of all streams.
-            episodes: Sums over the episodes of this iteration.
-            streams: The streams before the step.
-            actions: The actions taken.
-            rewards: The rewards received.
-            ends: Whether and how the episodes ended, by the codes of `agents.replay`.
-            frames: The frames [m ...] that follow; the first of a new episode where one ended.
-            first_stream: The index of the first of these streams in the replay buffer.
-            timing: Durations and survivals of the steps [m], in the fields that the replay buffer has.
+        `ends` are the end codes of `agents.replay`. If an episode ended, `frames` contains the first frame of the next
+        episode. `first_stream` is the index of the first stream in the replay buffer.
         """
         latest = streams.observations[..., -self.shape.frame_shape[-1] :]
         stored = jnp.clip(rewards, -1, 1) if self.agent.clip_rewards else rewards
@@ -164,7 +157,7 @@ class Core:
         return replay, jax.tree.map(jnp.add, episodes, ended), following
 
     def learn(self, state: TrainingState) -> TrainingState:
-        """Makes one update. The collector updates the target network: see `Learner.copies_target_after`."""
+        """Makes one update, but leaves the target network to the collector."""
         key = jax.random.fold_in(state.keys.learning, state.tally.next_update)
         learner, replay, metrics = self.learner.learn(self.shape, state.learner, state.replay, key)
         return state._replace(learner=learner, replay=replay, tally=state.tally.add(metrics))
@@ -178,13 +171,13 @@ def act_all(
     epsilon: Float[Array, ""],
     elapsed: Array,
 ) -> Int[Array, " m"]:
-    """Returns ε-greedy actions for observations [m ...], with the times `elapsed` [m] since the episodes started."""
+    """Returns ε-greedy actions for observations [m ...]. `elapsed` [m] are the times since the episodes started."""
     keys = jax.random.split(key, observations.shape[0])
     return jax.vmap(partial(learner.act, parameters), (0, 0, None, 0))(keys, observations, epsilon, elapsed)
 
 
 def follow(stack: Array, frame: Array, first: Bool[Array, ""]) -> Array:
-    """Appends a frame to a stack, the newest last. At the start of an episode the older frames are blank."""
+    """Appends a frame to a stack. At the start of an episode, the older frames are blank."""
     older = jnp.where(first, jnp.zeros((), stack.dtype), stack[..., frame.shape[-1] :])
     return jnp.concatenate([older, frame.astype(stack.dtype)], axis=-1)
 
@@ -193,6 +186,6 @@ follow_all = jax.vmap(follow)
 
 
 def stack_of(frames: Array, observation_shape: tuple[int, ...]) -> Array:
-    """Returns observations [m ...] that hold only the first frames [m ...] of their episodes."""
+    """Returns the observations [m ...] at the start of episodes, given the first frames [m ...]."""
     blank = jnp.zeros((frames.shape[0], *observation_shape), frames.dtype)
     return follow_all(blank, frames, jnp.ones(frames.shape[0], bool))

@@ -1,4 +1,4 @@
-"""Training in iterations: a collector gathers transitions and learns, and an evaluator plays with frozen weights."""
+"""Training in iterations. A collector gathers transitions and learns; an evaluator plays with frozen weights."""
 
 import time
 from collections.abc import Callable
@@ -23,15 +23,15 @@ SECONDS_BETWEEN_REPORTS = 1.0
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a run within an iteration; lists are by seed."""
+    """The progress of a run within an iteration. Lists have one entry per seed."""
 
-    step: int  # of the whole run
+    step: int  # number of steps since the start of the run
     returns: list[float | None]  # mean over the episodes that ended in this iteration
     loss: float | None  # mean over heads, updates and seeds of this iteration
     epsilon: float
     steps_per_second: float  # of all seeds together
-    # Steps and episodes of the current evaluation; None in training. In an evaluation, `returns`, `epsilon` and
-    # `steps_per_second` are also those of the evaluation, and `loss` is None.
+    # Steps and episodes of the current evaluation; None during training. During an evaluation, `loss` is None, and
+    # `returns`, `epsilon` and `steps_per_second` describe the evaluation.
     evaluated: tuple[int, int] | None = None
 
 
@@ -40,34 +40,34 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class IterationMetrics:
-    """The metrics of one iteration; lists are by seed."""
+    """The metrics of one iteration. Lists have one entry per seed."""
 
     iteration: int
-    step: int  # of the whole run, at the end of the iteration
+    step: int  # number of steps since the start of the run
     episodes: list[int]
-    returns: list[float | None]  # mean over the episodes that ended; None where none did
-    lengths: list[float | None]  # mean number of steps of those episodes
+    returns: list[float | None]  # mean over the episodes that ended; None if no episode ended
+    lengths: list[float | None]  # mean number of steps of the episodes that ended
     evaluation_episodes: list[int]
     evaluation_returns: list[float | None]
     evaluation_lengths: list[float | None]
     updates: int
-    losses: list[list[float]]  # by seed and head; empty in an iteration without updates
+    losses: list[list[float]]  # one list per seed, with one entry per head; empty without updates
     values: list[list[float]]
-    steps_per_second: float  # of training, all seeds together
-    seconds: float  # of the whole iteration
+    steps_per_second: float  # of training, for all seeds together
+    seconds: float  # for training and evaluation together
 
     def line(self) -> dict[str, Any]:
         return dict(vars(self))
 
 
 class Iteration(NamedTuple):
-    """One iteration as a collector and an evaluator see it."""
+    """The data of one iteration for the collector and the evaluator."""
 
     number: int
-    seed: int  # the first seed
+    seed: int  # first seed of the run
     first_cycle: int
-    learns_from: int  # the first cycle with updates
-    last_step: int  # of the run, at the end of the iteration's training
+    learns_from: int  # first cycle with updates
+    last_step: int  # step of the run at the end of the iteration
     is_last: bool
 
 
@@ -77,13 +77,13 @@ class Collector(Protocol):
 
     core: Core
     pace: Pace
-    cycles: int  # per iteration
-    whole_every: int  # `TrainingState` is complete only once every `whole_every` iterations
+    cycles: int  # number of cycles per iteration
+    whole_every: int  # number of iterations between two states that can be checkpointed
     num_seeds: int
     num_envs: int
 
     def init(self, seed: int) -> TrainingState:
-        """Returns the initial state. Seed number s starts like a single run with seed `seed + s`."""
+        """Returns the initial state. Its seeds are numbered from `seed`."""
 
     def collect(self, state: TrainingState, iteration: Iteration, reporter: "Reporter") -> TrainingState:
         """Trains for one iteration. The given state is donated."""
@@ -98,13 +98,13 @@ class Evaluator(Protocol):
     def evaluate(
         self, parameters: PyTree[Array], keys: Any, iteration: Iteration, steps: int, report: Report
     ) -> Episodes:
-        """Returns the episodes [S] that began in the first `steps` steps."""
+        """Returns the sums [S] over episodes that began in the first `steps` steps."""
 
     def close(self) -> None: ...
 
 
 class Reporter:
-    """Checks the state and reports progress, about once a second."""
+    """Checks the training state and reports progress, about once a second."""
 
     def __init__(self, trainer: "Trainer", report: Report, step: int) -> None:
         self._trainer, self._report = trainer, report
@@ -114,7 +114,7 @@ class Reporter:
         return time.perf_counter() - self._time > SECONDS_BETWEEN_REPORTS
 
     def tell(self, state: TrainingState, step: int) -> None:
-        """Reports that training has reached a step of the run."""
+        """Checks the state, and reports progress at a step of the run."""
         interrupts.check()
         trainer = self._trainer
         trainer.guard.check(state)
@@ -132,7 +132,7 @@ class Reporter:
         )
 
     def finish(self, state: TrainingState, step: int) -> None:
-        """Checks the state at the end of an iteration, unless it was just checked."""
+        """Checks the state at the end of an iteration, unless the last report checked it."""
         if step != self._step:
             self._trainer.guard.check(state)
 
@@ -168,7 +168,7 @@ class Trainer:
 
     @property
     def whole_every(self) -> int:
-        """The number of iterations between two complete states. Only a complete state can be checkpointed."""
+        """The number of iterations between two states that can be checkpointed."""
         return self.collector.whole_every
 
     def init(self, seed: int) -> TrainingState:
@@ -196,7 +196,7 @@ class Trainer:
 
     def _begin(self, state: TrainingState, number: int, seed: int) -> Iteration:
         first_cycle = number * self.collector.cycles
-        held_steps = int(np.asarray(state.replay.written).sum(axis=-1).min())  # of the seed that holds fewest
+        held_steps = int(np.asarray(state.replay.written).sum(axis=-1).min())  # minimum over the seeds
         learns_from = self.collector.pace.learns_from(first_cycle, held_steps)
         last_step, is_last = (number + 1) * self.iteration_steps, number + 1 == self.schedule.iterations
         return Iteration(number, seed, first_cycle, learns_from, last_step, is_last)
@@ -245,12 +245,12 @@ class Trainer:
 
 
 def mean_returns(episodes: Episodes) -> list[float | None]:
-    """Returns each seed's mean return, None where no episode ended."""
+    """Returns each seed's mean return, or None if no episode ended."""
     return _means(episodes.returns, episodes.ended)
 
 
 def mean_lengths(episodes: Episodes) -> list[float | None]:
-    """Returns the mean number of steps of each seed's episodes, None where no episode ended."""
+    """Returns each seed's mean episode length, or None if no episode ended."""
     return _means(episodes.lengths, episodes.ended)
 
 

@@ -1,4 +1,4 @@
-"""Environments of every kind, each with the network, the schedule and the settings that suit it."""
+"""Environments, each with a default network, schedule and settings."""
 
 import difflib
 from collections.abc import Callable, Mapping
@@ -29,11 +29,9 @@ OWN = "own/"  # prefix of the names of user-defined environments
 
 @dataclass(frozen=True)
 class World:
-    """An environment, how it is made, and its defaults.
+    """An environment and its defaults. Either `on_device` or `on_host` makes the environment.
 
-    The values of a preset are meant for Atari, and `settings` replace some of them. `v_max` sets the support
-    [-v_max, v_max], which should contain the environment's returns. An environment is made either on the device or on
-    the host.
+    `settings` replace values of a preset, because presets are made for Atari. Returns should lie in [-v_max, v_max].
     """
 
     name: str
@@ -44,7 +42,7 @@ class World:
     environments: int = 4
     evaluation_environments: int = 10
     on_device: Callable[[], Environment] | None = None
-    judged_in: Callable[[], Environment] | None = None  # a different environment to evaluate in, on the device
+    judged_in: Callable[[], Environment] | None = None  # evaluation environment on the device, if it is a different one
     on_host: Callable[[int], VectorEnvironment] | None = None
     frames_per_step: int = 1
     pictures: Callable[[], VectorEnvironment] | None = None  # the same environment with rendered frames
@@ -60,22 +58,18 @@ class World:
         return (*one.frame_shape[:-1], one.frame_shape[-1] * one.stack), one.actions
 
     def for_evaluation(self) -> "World":
-        """Returns the world to evaluate in, which may differ from the one to train in."""
+        """Returns the world for evaluation, which may differ from the world for training."""
         return self if self.judged_in is None else replace(self, on_device=self.judged_in, judged_in=None)
 
     def make_for_evaluation(self, hazard: Prior | None = None) -> Environment:
-        """Makes an environment on the device to evaluate in.
-
-        It is the training environment under `hazard` if that is given, and otherwise the world's own evaluation
-        environment.
-        """
+        """Makes the training environment under `hazard`, or by default the world's evaluation environment."""
         assert self.on_device is not None
         if hazard is not None:
             return Hazard(self.on_device(), hazard)
         return (self.judged_in or self.on_device)()
 
     def defaults(self, agent: AgentConfig) -> Mapping[str, Any]:
-        """Returns the settings that this environment fills in if the user does not set them."""
+        """Returns the environment's default settings. The user's own settings override them."""
         if isinstance(agent.loss, Categorical):
             return {"loss": replace(agent.loss, v_max=self.v_max), **self.settings}
         return self.settings
@@ -92,14 +86,14 @@ TABULAR = {
     "optimiser": Adam(5e-4, epsilon=1e-5),
     "clip_rewards": False,
 }
-# All actions on a path have equal values, and the maximum over equal but noisy estimates is too large. The error
-# accumulates over the steps of a path, so values are accurate only if learning is slow.
+# On a path, all actions have the same value, so the maximum over noisy estimates is too large. This error accumulates
+# over the steps of a path. Slow learning keeps the error small.
 PATHS = TABULAR | {
     "target_period_steps": 200,
     "epsilon": Epsilon(final=1.0),
     "optimiser": Adam(1e-4, epsilon=1e-5),
 }
-# Only a few states, but values that differ by a few hundredths must be distinguished.
+# A dilemma has few states, but their values may differ by only a few hundredths.
 DILEMMA = TABULAR | {
     "target_period_steps": 100,
     "epsilon": Epsilon(final=0.2, decay_steps=5_000),
@@ -166,12 +160,12 @@ ON_DEVICE = {
 }
 
 
-# The numbers of environments in training and in evaluation. On a GPU, training with 160 environments is slightly faster
-# than with 80, but further from the paper's single environment, and checkpoints are half as frequent. On a GPU,
-# evaluation uses fewer environments than training, because it waits until each has finished its episode.
+# The numbers of environments for training and for evaluation. On a GPU, 160 environments for training would be slightly
+# faster, but checkpoints would be half as frequent. On a GPU, evaluation uses fewer environments than training, because
+# it waits for every episode to end.
 ATARI_ENVIRONMENTS = {"gpu": (80, 40), "cpu": (8, 10)}
 
-# On a GPU, an update in bfloat16 takes 0.65 of the time of one in float32.
+# On a GPU, a bfloat16 update takes 0.65 times as long as a float32 update.
 ATARI_SETTINGS: dict[str, dict[str, Any]] = {"gpu": {"compute_dtype": "bfloat16"}, "cpu": {}}
 
 
@@ -179,13 +173,13 @@ def world(env: Any) -> World:
     """Returns an environment with its defaults.
 
     Args:
-        env: A name: `pathworld[/hazard]`, `foraging[/hazard]`, `shortcut[/hazard]`, `dilemma/NAME`, `minatar/GAME`,
-            `atari/GAME`, or a Gymnasium id, alone or after `gym/`. Or a Gymnasium environment, or a class or function
-            that makes one. Or a JAX environment with `envs.environment.Environment`'s interface or with gymnax's,
-            alone or as a pair (environment, params).
+        env: A name, an environment, or a class or function that makes an environment. Names are `pathworld[/hazard]`,
+            `foraging[/hazard]`, `shortcut[/hazard]`, `dilemma/NAME`, `minatar/GAME`, `atari/GAME` and Gymnasium ids
+            with or without `gym/`. Environments have the interface of Gymnasium, of `envs.environment.Environment` or
+            of gymnax. A gymnax environment may be a pair (environment, params).
 
     Raises:
-        InputError: It is none of these, or has no discrete actions.
+        InputError: If `env` is none of these, or its actions are not discrete.
     """
     if isinstance(env, World):
         return env
@@ -207,18 +201,18 @@ def world(env: Any) -> World:
 
 
 def names_module(name: str) -> bool:
-    """Returns whether the name of an environment makes Gymnasium import a module, as `gym/module:Name-v0` does."""
+    """Returns whether Gymnasium would import a module for this name, as for `gym/module:Name-v0`."""
     return ":" in name
 
 
 def stored_world(name: str) -> World:
-    """Returns the environment that a stored run or policy names, without importing a module that the name contains.
+    """Returns the environment of a stored run or policy, without importing a module.
 
-    Gymnasium imports a module for an id such as `module:Name-v0`, so a folder from an untrusted source could run
-    arbitrary code. Such an id is used only if it is registered already, by the user's own code or by `trust`.
+    Gymnasium imports a module for an id such as `module:Name-v0`, so an untrusted folder could run arbitrary code. Such
+    an id is used only if the environment is already registered.
 
     Raises:
-        InputError: The id names a module, and is not registered.
+        InputError: If the id contains a module and the environment is not registered.
     """
     if not names_module(name):
         return world(name)
@@ -239,7 +233,7 @@ ALLOWED = "allowed: a name, a Gymnasium environment or a function that makes one
 
 
 def _own(env: Any, make: Any = None) -> World | None:
-    """Returns the world of a user's own environment; `make` is the function that made it, if there is one."""
+    """Returns the world of a user's own environment, which the function `make` may have made."""
     import gymnasium
 
     if isinstance(env, gymnasium.Env):
@@ -251,8 +245,8 @@ def _own(env: Any, make: Any = None) -> World | None:
         spec, kind = env.spec, type(env).__name__
         if spec is None or any(wrapper.kwargs is None for wrapper in spec.additional_wrappers):
             raise InputError(
-                f"several copies of an environment are needed, and this {kind} cannot be copied, because it has no "
-                f"complete Gymnasium spec: pass a function that makes it, as in env=lambda: {kind}(...)"
+                f"this {kind} cannot be copied, because it has no complete Gymnasium spec; pass a function that makes "
+                f"it, as in env=lambda: {kind}(...)"
             )
         can_draw = "rgb_array" in env.metadata.get("render_modes", ())
         drawn = (lambda: gymnasium.make(spec, render_mode="rgb_array")) if can_draw else None
@@ -274,7 +268,7 @@ def _by_name(name: str) -> World:
     if name in atari.GAMES:
         raise InputError(f"unknown environment '{name}' (did you mean 'atari/{name}'?)")
     if name.startswith(OWN):
-        raise InputError(f"the environment {which} is your own, so it is not stored with a run: pass it with env=")
+        raise InputError(f"the environment {which} is user-defined and was not stored; pass it with env=")
     if name in ON_DEVICE:
         return ON_DEVICE[name]
     if family not in ("pathworld", "foraging", "shortcut", "dilemma", "minatar"):
@@ -309,7 +303,7 @@ def _atari(name: str, game: str) -> World:
 
 
 def _gymnasium(name: str, make: Any, drawn: Any = None) -> World:
-    """`make` is an id, or a function that makes an environment; `drawn` makes one that can be rendered."""
+    """Returns a Gymnasium world. `make` is an id or a function; `drawn` makes environments that can be rendered."""
     from multihorizon.envs.gymnasium_vector import Gymnasium
 
     one = Gymnasium(make, 1)
@@ -343,7 +337,7 @@ def _own_on_device(environment: Environment, name: str) -> World:
 
 
 CLASSIC_SCHEDULE = Schedule(iterations=10, training_steps=10_000, evaluation_steps=5_000)
-# After CLASSIC_SCHEDULE these Gymnasium environments are not solved yet.
+# Gymnasium environments that are not solved after CLASSIC_SCHEDULE.
 LONGER_SCHEDULES = {"LunarLander": replace(CLASSIC_SCHEDULE, iterations=30)}
 
 

@@ -1,8 +1,8 @@
 """Hazard priors: distributions of the hazard λ, which is drawn at the start of an episode and then stays constant.
 
-The priors extend the paper's Table 1. Each has a density p(λ), samples, a mean, the survival
-s(t) = E[e^{-λt}], the hazard rate -d ln s/dt, and the weighting w(γ) for which s(t) = ∫ w(γ) γ^t dγ. Density and
-weighting leave out point masses, which `atoms` lists.
+The priors extend the paper's Table 1. Each prior has a density p(λ), samples, a mean, the survival s(t) = E[e^{-λt}],
+the hazard rate -d ln s/dt, and the weighting w(γ) with s(t) = ∫ w(γ) γ^t dγ. The density and the weighting leave out
+point masses, which `atoms` lists.
 """
 
 from multihorizon.discounting.hazard.closed import Dirac, Exponential, Gamma, Uniform

@@ -1,4 +1,4 @@
-"""Priors with a survival in closed form: the rows of the paper's Table 1, and the gamma prior."""
+"""Priors whose survival has a closed form: the priors of the paper's Table 1, and the gamma prior."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from multihorizon.errors import InputError, between, positive, shown
 
 
 def log1p_product(k: float, t: Values) -> Values:
-    """Returns ln(1 + kt), also where kt overflows."""
+    """Returns ln(1 + kt), even where kt overflows."""
     with np.errstate(over="ignore"):
         product = k * t
     huge = np.isinf(product)
@@ -23,10 +23,7 @@ class Dirac(Prior):
     """A known hazard k, which implies the exponential discount γ^t with γ = e^{-k} (equations 4 and 5).
 
     Args:
-        k: The hazard per step, at least 0. 0 means no risk; ∞ means that no episode survives its first step.
-
-    Raises:
-        InputError: If k is negative or not a number.
+        k: The hazard per step, at least 0. With k = 0 there is no risk; with k = ∞ no episode survives its first step.
     """
 
     k: float
@@ -58,7 +55,7 @@ class Dirac(Prior):
     def log_survival(self, t: ArrayLike) -> Values:
         t = times(t)
         with np.errstate(over="ignore"):
-            return -np.multiply(self.k, t, out=np.zeros(t.shape), where=t > 0)[()]  # ∞ · 0 is 0 here: s(0) = 1
+            return -np.multiply(self.k, t, out=np.zeros(t.shape), where=t > 0)[()]  # ∞ · 0 is 0: s(0) = 1
 
     def hazard_rate(self, t: ArrayLike) -> Values:
         return np.full(times(t).shape, float(self.k))[()]
@@ -70,9 +67,6 @@ class Exponential(Prior):
 
     Args:
         k: The mean hazard per step, positive.
-
-    Raises:
-        InputError: If k is not a positive number.
     """
 
     k: float
@@ -106,21 +100,18 @@ class Exponential(Prior):
         return 1 / (1 / self.k + times(t))
 
     def _weighting_at_zero(self) -> float:
-        return 1.0 if self.k == 1 else 0.0 if self.k < 1 else np.inf  # γ^{1/k - 1} / k
+        return 1.0 if self.k == 1 else 0.0 if self.k < 1 else np.inf  # w(γ) = γ^{1/k - 1} / k
 
 
 @dataclass(frozen=True)
 class Gamma(Prior):
     """The gamma prior, which implies the generalised hyperbolic discount (1 + kt)^{-a}.
 
-    With a = 1 it is the exponential prior.
+    With a = 1 this is the exponential prior.
 
     Args:
         k: The scale, positive. The mean hazard is a·k.
         a: The shape, positive.
-
-    Raises:
-        InputError: If k or a is not a positive number.
     """
 
     k: float
@@ -154,14 +145,14 @@ class Gamma(Prior):
             return self.k * special.gammaincinv(self.a, probabilities(probability))
 
     def log_survival(self, t: ArrayLike) -> Values:
-        with np.errstate(over="ignore"):  # -∞, where the discount is 0
+        with np.errstate(over="ignore"):  # ln s is -∞ where s is 0
             return -self.a * log1p_product(self.k, times(t))
 
     def hazard_rate(self, t: ArrayLike) -> Values:
         return self.a / (1 / self.k + times(t))
 
     def _weighting_at_zero(self) -> float:
-        shape_alone = 1.0 if self.a == 1 else 0.0 if self.a < 1 else np.inf  # (-ln γ)^{a - 1} / Γ(a)
+        shape_alone = 1.0 if self.a == 1 else 0.0 if self.a < 1 else np.inf  # limit of (-ln γ)^{a - 1} / Γ(a)
         return shape_alone if self.k == 1 else 0.0 if self.k < 1 else np.inf
 
 
@@ -172,9 +163,6 @@ class Uniform(Prior):
     Args:
         k: The largest hazard per step, positive.
         low: The smallest hazard per step, in [0, k).
-
-    Raises:
-        InputError: If k is not a positive number or low lies outside [0, k).
     """
 
     k: float
@@ -214,7 +202,7 @@ class Uniform(Prior):
         return (certain + np.where(huge, uncertain, np.log(special.exprel(-np.where(huge, 0.0, x)))))[()]
 
     def hazard_rate(self, t: ArrayLike) -> Values:
-        # 1/t - c/(e^{ct} - 1) loses every digit as x = ct falls to 0; below 1e-2 its series is exact to 1e-13.
+        # For small x = ct, rounding errors dominate 1/t - c/(e^{ct} - 1). Below 1e-2, its series is exact to 1e-13.
         c = self.k - self.low
         x = np.asarray(c * times(t))
         small = np.minimum(x, 1e-2)

@@ -13,15 +13,15 @@ from multihorizon.discounting.hazard.mixed import Samples
 from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, rates, times
 from multihorizon.errors import InputError, as_function, numbers, shown
 
-SMALLEST, LARGEST = 1e-60, 1e12  # hazards outside this range behave as 0 and ∞ over any practical number of steps
-LONGEST = 1e30  # steps; survival until then depends on hazards near 1e-30, well within that range
+SMALLEST, LARGEST = 1e-60, 1e12  # hazards outside this range act as 0 or ∞ over any practical number of steps
+LONGEST = 1e30  # longest time in steps; survival until then depends on hazards above SMALLEST
 ORDER = 16
 MOST_PANELS = 20_000
-TOLERANCE = 1e-10  # error of the integral over one panel; the whole integral is 1
-PROBES = (-0.8, -0.4, 0.0, 0.3, 0.7)  # points of a panel, scaled to [-1, 1], at which it is compared with its halves
-HALVINGS = 50  # bisections of a panel to find a quantile, down to 1e-15 of its width
-POWER_ERROR = 1e-6  # rounding error of the exponent of a density's tail
-NEAR = (1e-3, 1e-6, 1e-9)  # distances from an end of the support, relative to the median's
+TOLERANCE = 1e-10  # largest accepted error of the integral over one panel
+PROBES = (-0.8, -0.4, 0.0, 0.3, 0.7)  # points in [-1, 1] at which a panel is compared with its halves
+HALVINGS = 50  # number of bisections to find a quantile within a panel
+POWER_ERROR = 1e-6  # rounding error of the estimated exponent of a power-law tail
+NEAR = (1e-3, 1e-6, 1e-9)  # shares of the distance from an end of the support to the median
 X, W = leggauss(ORDER)
 
 
@@ -33,13 +33,13 @@ class Panels(NamedTuple):
     masses: np.ndarray  # [n, ORDER]
 
 
-# Maps the masses of a panel's nodes to the Legendre coefficients of its interpolant's integral [ORDER + 1, ORDER].
+# Maps the masses of a panel's nodes to the Legendre coefficients of the integrated density [ORDER + 1, ORDER].
 _FIT = np.linalg.inv(legvander(X, ORDER - 1))
 _INTEGRAL = np.stack([legint(column, lbnd=-1) for column in _FIT.T], axis=1) / W
 
 
 def _evaluate(function: Callable[[float], float], at: np.ndarray) -> np.ndarray:
-    """Returns p at each hazard, ∞ where it divides by zero."""
+    """Returns p at each hazard, and ∞ where the function divides by zero."""
 
     def one(rate: float) -> float:
         try:
@@ -48,9 +48,9 @@ def _evaluate(function: Callable[[float], float], at: np.ndarray) -> np.ndarray:
         except ZeroDivisionError:
             return np.inf
         except (TypeError, ValueError, ArithmeticError) as problem:
-            raise InputError(f"the density must return a number; at λ = {rate:g} it fails: {problem}") from problem
+            raise InputError(f"the density must return a number, but at λ = {rate:g} it fails: {problem}") from problem
 
-    with np.errstate(all="ignore"):  # NumPy functions warn where they return ∞, and `_require` refuses NaN
+    with np.errstate(all="ignore"):  # ∞ is allowed, and `_require` rejects NaN
         values = np.array([one(float(x)) for x in at.reshape(-1)]).reshape(at.shape)
     _require(values >= 0, at)
     return values
@@ -59,7 +59,7 @@ def _evaluate(function: Callable[[float], float], at: np.ndarray) -> np.ndarray:
 def _require(held: np.ndarray, at: np.ndarray) -> None:
     if not np.all(held):
         where = at[~held].flat[0]
-        raise InputError(f"a density must be finite and at least 0 inside its support; at λ = {where:g} it is not")
+        raise InputError(f"a density must be finite and at least 0 inside its support, but at λ = {where:g} it is not")
 
 
 def _rule(function: Callable[[float], float], low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -73,21 +73,15 @@ def _rule(function: Callable[[float], float], low: np.ndarray, high: np.ndarray)
 
 
 def _cumulative(masses: np.ndarray, x: float) -> np.ndarray:
-    """Returns the integral of each panel's interpolant from its left end to x [n].
-
-    Args:
-        masses: The masses of the nodes of each panel [n, ORDER].
-        x: The same point in every panel, scaled to [-1, 1].
-    """
+    """Integrates the interpolant of each panel from the left end, -1, to the point x in [-1, 1]."""
     return masses @ (legval(x, np.eye(ORDER + 1)) @ _INTEGRAL)
 
 
 def _integrate(function: Callable[[float], float], support: tuple[float, float]) -> Panels:
-    """Integrates p adaptively: halves each panel until its halves agree with it, as a whole and at `PROBES`.
+    """Integrates p adaptively: halves each panel until its two halves agree with it.
 
-    The first panels are evenly spaced in ln λ, at least four per decade, so that a prior of any scale is found and
-    e^{-λt} is smooth on each panel for any t. If the support is finite, eighty more, evenly spaced in λ, find narrow
-    peaks.
+    The first panels are evenly spaced in ln λ, at least four per decade, to resolve a prior of any scale. If the
+    support is finite, eighty panels evenly spaced in λ are added to find narrow peaks.
     """
     low, high = support
     bottom, top = max(low, SMALLEST), min(high, LARGEST)
@@ -102,7 +96,7 @@ def _integrate(function: Callable[[float], float], support: tuple[float, float])
         middle = (lows + highs) / 2
         left, right = _rule(function, lows, middle), _rule(function, middle, highs)
         change = np.abs(left[1].sum(1) + right[1].sum(1) - masses.sum(1))
-        for x in PROBES:  # a rule can be exact on a panel although its interpolant is wrong on part of it
+        for x in PROBES:  # the integral over a panel can be right although its interpolant is wrong
             parts = _cumulative(left[1], 2 * x + 1) if x < 0 else left[1].sum(1) + _cumulative(right[1], 2 * x - 1)
             change = np.maximum(change, np.abs(parts - _cumulative(masses, x)))
         narrow = (highs - lows) <= 1e-14 * highs  # the density jumps or is singular here
@@ -126,12 +120,13 @@ class Density(Prior):
 
     Args:
         function: The density, a function of one hazard λ that integrates to 1 over the support.
-        support: The smallest and the largest hazard. Give it if p is narrow, for example a peak whose width is a
+        support: The smallest and the largest hazard. Give the support if p is narrow, such as a peak whose width is a
             thousandth of its location.
 
     Raises:
-        InputError: If the density is negative or not finite inside the support (at its ends it may be ∞), does not
-            integrate to 1, or is too rough to integrate, or if the support is not an interval in [0, ∞].
+        InputError: If the density is negative or infinite inside the support, does not integrate to 1, or is too rough
+            to integrate. Also if the support is not an interval in [0, ∞]. At the ends of the support, the density may
+            be ∞.
     """
 
     function: Callable[[float], float]
@@ -152,13 +147,13 @@ class Density(Prior):
             )
 
     def _unresolved(self, total: float) -> str:
-        """Names an end of the support near which mass may be missing because floats are too coarse there."""
+        """Returns a hint if the density grows without bound towards an end of the support."""
         ends = [end for end in self.support if 0 < end < np.inf and self._is_unbounded(end)]
         if total > 1 or not ends:
             return ""
         return (
-            f"; or, if mass is missing because floats are too coarse near λ = {ends[-1]:g}, where the density grows "
-            "without bound, give hazards drawn from the prior to hazard.Samples"
+            f". The density grows without bound near λ = {ends[-1]:g}, where floats may be too coarse to integrate it. "
+            "In that case, draw hazards from the prior and use hazard.Samples"
         )
 
     def __repr__(self) -> str:
@@ -166,12 +161,11 @@ class Density(Prior):
 
     @cached_property
     def panels(self) -> Panels:
-        """The intervals and nodes of the numerical integration."""
         return _integrate(self.function, self.support)
 
     @cached_property
     def nodes(self) -> Samples:
-        """The quadrature nodes as a prior of point masses: E[f(λ)] is the mean of f over them."""
+        """The quadrature nodes as a prior of point masses."""
         masses = self.panels.masses.reshape(-1)
         return Samples(self.panels.nodes.reshape(-1), masses / masses.sum())
 
@@ -183,11 +177,10 @@ class Density(Prior):
 
     @cached_property
     def _coefficients(self) -> np.ndarray:
-        """The Legendre coefficients of the cdf's rise within each panel [ORDER + 1, n]."""
         return np.asarray(_INTEGRAL @ self.panels.masses.T / self.panels.masses.sum())
 
     def _cdf_within(self, panel: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Returns a function that gives the cdf at one point x in each of these panels, scaled to [-1, 1]."""
+        """Returns the cdf as a function of one point in each of these panels, scaled to [-1, 1]."""
         low, high = self._before[panel], self._before[panel + 1]
         coefficients = self._coefficients[:, panel]
         return lambda x: np.clip(low + legval(x, coefficients, tensor=False), low, high)
@@ -197,7 +190,7 @@ class Density(Prior):
         return self.nodes.mean + self._mean_beyond()
 
     def _mean_beyond(self) -> float:
-        """Returns the part of the mean from hazards beyond `LARGEST`, where p is taken to be a power law."""
+        """Returns the contribution of hazards above `LARGEST` to the mean, if p has a power-law tail."""
         if self.support[1] <= LARGEST:
             return 0.0
         near, far = _evaluate(self.function, np.array([LARGEST / 10, LARGEST]))
@@ -211,9 +204,8 @@ class Density(Prior):
     def _is_unbounded(self, end: float) -> bool:
         """Returns whether the density grows without bound towards a finite end of its support.
 
-        A rounding error in λ can make p finite at the end itself. p is therefore evaluated at three distances from the
-        end, each a thousandth of the one before. Towards a finite limit, p rises less from the second distance to the
-        third than from the first to the second.
+        Rounding of λ can make p finite at the end itself. The method therefore evaluates p at three points that
+        approach the end. If p has a finite limit, p rises less between the last two points.
         """
         near = end + np.array(NEAR) * (float(self.quantile(0.5)) - end)
         far, middle, last = _evaluate(self.function, near)
@@ -237,7 +229,6 @@ class Density(Prior):
         panel = np.clip(np.searchsorted(edges, flat, side="right") - 1, 0, len(edges) - 2)
         x = 2 * (flat - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
         inner = self._cdf_within(panel)(x).reshape(rate.shape)
-        # At the ends the sum of a panel's Legendre terms is exact only up to rounding.
         return np.where(rate <= edges[0], 0.0, np.where(rate >= edges[-1], 1.0, inner))[()]
 
     def quantile(self, probability: ArrayLike) -> Values:

@@ -11,10 +11,10 @@ from scipy import special
 from multihorizon.discounting.hazard.prior import Atoms, Prior, Values, probabilities, rates, times
 from multihorizon.errors import InputError, numbers, shown
 
-CHUNK = 2_000_000  # entries of the [atoms, times] table that are in memory at once
-MOST_TURNS = 250  # of the search for a quantile of a mixture
-RELATIVE = 4 * np.finfo(float).eps  # precision of the search, relative to the hazard or the probability
-LEAST, MOST = 1e-300, 1e300  # ends of the logarithmic scale of the search
+CHUNK = 2_000_000  # largest number of entries of the [atoms, times] table in memory
+MOST_TURNS = 250  # largest number of iterations of the search for a quantile
+RELATIVE = 4 * np.finfo(float).eps  # relative precision of the search, in the hazard or in the probability
+LEAST, MOST = 1e-300, 1e300  # smallest and largest hazard on the logarithmic scale of the search
 
 
 def _probabilities(weights: Sequence[float] | np.ndarray, count: int, of: str) -> np.ndarray:
@@ -27,7 +27,7 @@ def _probabilities(weights: Sequence[float] | np.ndarray, count: int, of: str) -
 
 
 def _posterior_mean(log_weights: np.ndarray, rates: np.ndarray) -> Values:
-    """Returns Σ wᵢ λᵢ / Σ wᵢ over the first axis, given ln wᵢ. Terms of weight 0 are left out, since λᵢ may be ∞."""
+    """Returns Σ wᵢ λᵢ / Σ wᵢ over the first axis, given ln wᵢ. Leaves out terms with wᵢ = 0, since λᵢ may be ∞."""
     weights = special.softmax(log_weights, axis=0)
     return np.sum(np.multiply(weights, rates, out=np.zeros_like(weights), where=weights > 0), axis=0)
 
@@ -38,13 +38,13 @@ def _crossings(
     low: Float[np.ndarray, " n"],
     high: Float[np.ndarray, " n"],
 ) -> Float[np.ndarray, " n"]:
-    """Returns the hazards between `low` and `high` at which a continuous distribution function reaches u.
+    """Returns the hazards between `low` and `high` at which a continuous cdf reaches u.
 
-    Uses the Illinois method; every third turn halves the interval, so that the work is bounded.
+    Uses the Illinois method. Every third iteration halves the interval, which bounds the work.
     """
     low, high = low.copy(), high.copy()
     left, right = (np.asarray(cdf(end)) - u for end in (low, high))
-    side = np.zeros(u.shape)  # the end that the previous turn moved
+    side = np.zeros(u.shape)  # the end that the previous iteration moved
     for turn in range(MOST_TURNS):
         todo = np.flatnonzero((low < (1 - RELATIVE) * high) & (left < 0))
         if len(todo) == 0:
@@ -65,7 +65,7 @@ def _crossings(
 
 
 def _between(low: np.ndarray, high: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Returns the hazard at a share of the way from `low` to `high`: on a logarithmic scale if they are far apart."""
+    """Interpolates between `low` and `high`, on a logarithmic scale if they are far apart."""
     with np.errstate(over="ignore", invalid="ignore"):
         first, last = np.maximum(low, LEAST), np.minimum(high, MOST)
         far = np.exp((1 - share) * np.log(first) + share * np.log(last))
@@ -74,11 +74,11 @@ def _between(low: np.ndarray, high: np.ndarray, share: np.ndarray) -> np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Samples(Prior):
-    """Observed hazards: a point mass at each.
+    """Observed hazards: a prior with a point mass at each hazard.
 
     Args:
-        rates: The hazards per step, finite and at least 0 [n]. They are rates, not times: an episode that is
-            expected to last 20 steps has a hazard of 1/20.
+        rates: The hazards per step, finite and at least 0 [n]. They are rates, not times: episodes with a mean length
+            of 20 steps have a hazard of 1/20.
         weights: The probabilities of the hazards, which sum to 1 [n]. Equal by default.
 
     Raises:
@@ -124,7 +124,7 @@ class Samples(Prior):
 
     def quantile(self, probability: ArrayLike) -> Values:
         cumulative = np.cumsum(self.weights)
-        found = np.searchsorted(cumulative, probabilities(probability) - 1e-15)  # allows for rounding in the sum
+        found = np.searchsorted(cumulative, probabilities(probability) - 1e-15)  # tolerates rounding
         return self.atoms.rates[np.minimum(found, len(cumulative) - 1)]
 
     def _log_terms(self, t: np.ndarray) -> Float[np.ndarray, "n t"]:
@@ -145,7 +145,7 @@ class Samples(Prior):
 
 @dataclass(frozen=True, repr=False)
 class Mixture(Prior):
-    """A mixture of priors: each applies with the probability given by its weight.
+    """A mixture of priors: each prior applies with a probability equal to its weight.
 
     Args:
         components: The priors, one or more.
@@ -201,15 +201,14 @@ class Mixture(Prior):
         u = probabilities(probability)
         flat = u.reshape(-1)
         each = np.stack([np.asarray(c.quantile(flat)) for c in self.components])
-        low, high = each.min(axis=0), each.max(axis=0)  # the mixture's quantile lies between those of its parts
-        for rate in np.unique(self.atoms.rates):  # elsewhere the distribution is continuous
+        low, high = each.min(axis=0), each.max(axis=0)
+        for rate in np.unique(self.atoms.rates):  # the cdf jumps only at atoms
             reached = self.cdf(rate)
             mass = self.atoms.masses[self.atoms.rates == rate].sum()
             low = np.where((flat > reached - mass) & (low < rate), np.minimum(rate, high), low)
             high = np.where((flat <= reached) & (high > rate), np.maximum(rate, low), high)
         found = _crossings(self.cdf, flat, low, high).reshape(u.shape)
-        # At u = 0 and u = 1 the quantile is an end of the support. A search would stop before it, because a sum of
-        # rounded probabilities can reach 0 or 1 too early.
+        # At u = 0 and u = 1 the quantile is an end of the support. Because of rounding, the search could stop earlier.
         return np.where(u == 1, self.support[1], np.where(u == 0, self.support[0], found))[()]
 
     def _draw(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " {size}"]:

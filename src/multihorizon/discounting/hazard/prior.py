@@ -1,4 +1,4 @@
-"""The interface that all hazard priors share, and the checks of their arguments."""
+"""The interface of all hazard priors, and checks of their arguments."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -62,11 +62,11 @@ def generator(rng: np.random.Generator) -> np.random.Generator:
 
 
 class Prior(ABC):
-    """A probability distribution over the hazard λ ∈ [0, ∞], the belief about the risk of an episode.
+    """A probability distribution over the hazard λ ∈ [0, ∞].
 
-    The hazard is drawn once per episode and each step is survived with probability e^{-λ}. A prior therefore implies
-    a discount, its survival function s(t) (equation 6). `density` and `weighting` describe the continuous part of the
-    distribution; `atoms` lists its point masses.
+    The hazard is drawn once per episode, and each step is survived with probability e^{-λ}. A prior therefore implies
+    a discount: its survival function s(t) (equation 6). `density` and `weighting` describe the continuous part of the
+    distribution. `atoms` lists the point masses.
 
     All methods that take a time, a rate, a probability or a γ are elementwise: they return a scalar for a scalar and
     an array of the same shape for an array.
@@ -177,10 +177,10 @@ class Prior(ABC):
         return values[()]
 
     def _weighting_at_zero(self) -> float:
-        """Returns the limit of p(λ) e^λ as λ grows. Priors with a known limit override this estimate.
+        """Estimates the limit of p(λ) e^λ as λ grows. Priors with a known limit override this method.
 
-        The estimate compares the change of ln p + λ from λ = 175 to 350 with the change from 350 to 700. If the second
-        is not clearly smaller in absolute value, ln p + λ has no finite limit, so the limit of p e^λ is 0 or ∞.
+        If ln p + λ changes about as much from λ = 350 to 700 as from λ = 175 to 350, it has no finite limit. The limit
+        of p e^λ is then 0 or ∞.
         """
         if np.isfinite(self.support[1]):
             return 0.0

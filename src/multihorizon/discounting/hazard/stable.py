@@ -1,14 +1,12 @@
 """Priors of the discounts e^{-(kt)^s} and 1 / (1 + k t^s): the one-sided stable and the Mittag-Leffler distribution.
 
-Their survival has a closed form; their distribution is computed numerically. In both, λ = scale · (E / B(U))^{1/power},
-where E is exponential, U is uniform, and the function B is increasing (Kanter, 1975; Kozubowski, 2001). Samples are
-therefore exact, and one tail of the distribution is the integral G(y) = ∫₀¹ exp(-y B(u)) du, where y is
-(λ / scale)^power. In v = logit u the integrand is analytic and vanishes at both ends, so the trapezoidal rule converges
-exponentially.
+Their survival has a closed form, and their cdf is computed numerically. In both, λ = scale · (E / B(U))^{1/power},
+where E is exponential, U is uniform, and the function B is increasing (Kanter, 1975; Kozubowski, 2001). This formula
+gives exact samples. One tail of the distribution is G(y) = ∫₀¹ exp(-y B(u)) du with y = (λ / scale)^power. In
+v = logit u the integrand is analytic and vanishes at both ends, so the trapezoidal rule converges exponentially.
 
-The logit of G is a smooth function of ln y, and almost linear or exponential in its tails. Splines of degree 7 through
-one to three thousand points interpolate it and its inverse, from which quantiles follow. The tests check cumulative
-probabilities to a relative error of 1e-10, and quantiles in both tails to 1e-10 / s.
+The logit of G is a smooth function of ln y. Splines of degree 7 interpolate this function, and its inverse for
+quantiles. The tests check the cdf to a relative error of 1e-10, and quantiles to 1e-10 / s.
 """
 
 import math
@@ -27,19 +25,19 @@ from multihorizon.discounting.hazard.closed import log1p_product
 from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, rates, times
 from multihorizon.errors import InputError, between, positive
 
-LEAST, MOST = 0.01, 0.99  # the range of s in which the quadrature needs a practical number of nodes
+LEAST, MOST = 0.01, 0.99  # range of s in which the quadrature needs a practical number of nodes
 HIGH = 75.0  # largest logit u of the quadrature
-STEP = 0.25  # step of the trapezoidal rule, in units of the width over which the integrand changes
-GONE = math.log(746.0)  # e^{-x} is 0 if ln x is larger
-UNTOUCHED = -150.0  # e^{-x} is 1, and 1 - e^{-x} is negligible, if ln x is smaller
-LARGEST_LOGIT = 46.0  # of G in the table; beyond it, ln y is a linear function of the logit to within e^{-46}
-DEGREE = 7  # of the splines
-SPACING = 0.03  # between the points of the table, in bent logits
-BEND = 10.0  # bent logits are almost linear in logits below this number, and logarithmic above it
+STEP = 0.25  # step of the trapezoidal rule, relative to the width over which the integrand changes
+GONE = math.log(746.0)  # e^{-x} is 0 in floats if ln x is larger
+UNTOUCHED = -150.0  # e^{-x} counts as 1 if ln x is smaller
+LARGEST_LOGIT = 46.0  # largest logit G in the table; beyond it, ln y is a linear function of logit G
+DEGREE = 7  # degree of the splines
+SPACING = 0.03  # distance between the points of the table, on the scale of `_bent`
+BEND = 10.0  # `_bent` is almost linear below this logit and logarithmic above
 
 
 class _Table(NamedTuple):
-    """Points of the increasing function logit G against -ln y, and the splines through them in bent logits."""
+    """Points of logit G as an increasing function of -ln y, and splines through these points."""
 
     logits: Float[np.ndarray, " points"]
     places: Float[np.ndarray, " points"]  # -ln y
@@ -48,17 +46,16 @@ class _Table(NamedTuple):
 
 
 def _bent(logit: Values) -> np.ndarray:
-    """Returns logits on the scale on which the points of the table are nearly evenly spaced."""
+    """Compresses large logits, so that the points of the table are nearly evenly spaced."""
     return np.asarray(BEND * np.arcsinh(logit / BEND))
 
 
 def _straightened(bent: Values) -> np.ndarray:
-    """Returns the inverse of `_bent`."""
     return np.asarray(BEND * np.sinh(bent / BEND))
 
 
 class _Inverted(Prior):
-    """Base class of the two priors. For λ = scale · (E / B(U))^{1/power}, the variable y(λ) is (λ / scale)^power."""
+    """Base class of the two priors, with y(λ) = (λ / scale)^power."""
 
     k: float
     s: float
@@ -82,7 +79,7 @@ class _Inverted(Prior):
     @property
     @abstractmethod
     def _power(self) -> float:
-        """The power in y(λ). If positive, G(y) is the probability of a hazard above λ; if negative, of one below λ."""
+        """The power in y(λ). G(y) is 1 - cdf(λ) for a positive power, and cdf(λ) for a negative power."""
 
     @property
     @abstractmethod
@@ -91,7 +88,7 @@ class _Inverted(Prior):
 
     @abstractmethod
     def _log_b(self, u: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """Returns ln B(u). Takes 1 - u as `rest`, because 1 - u is inaccurate in floats if u is close to 1."""
+        """Returns ln B(u). `rest` is an accurate value of 1 - u."""
 
     @property
     def support(self) -> tuple[float, float]:
@@ -108,14 +105,14 @@ class _Inverted(Prior):
     def _least_logits(self) -> tuple[float, float]:
         """The smallest logit u of the quadrature, and the smallest logit G of the table.
 
-        If the power is positive, G is the upper tail 1 - p, which is at least e^{-37} for every float p < 1. If the
-        power is negative, B has a positive minimum, so G falls exponentially in y. The table follows it to e^{-700}.
+        If the power is positive, G = 1 - p is at least e^{-37} for every float p < 1. If the power is negative, G falls
+        exponentially in y, and the table ends at G = e^{-700}.
         """
         return (-HIGH, -45.0) if self._power > 0 else (-40.0, -700.0)
 
     @cached_property
     def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        """The nodes of the trapezoidal rule as ln B, and their weights."""
+        """The nodes of the trapezoidal rule as ln B, and the weights of the nodes."""
         step = STEP / self._steepness
         v = np.arange(self._least_logits[0], HIGH, step)
         u, rest = special.expit(v), special.expit(-v)
@@ -128,7 +125,8 @@ class _Inverted(Prior):
         after = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
         begin, end = (np.searchsorted(log_b, limit - log_y) for limit in (UNTOUCHED, GONE))
         found = np.empty((3, len(log_y)))
-        for i, (first, last) in enumerate(zip(begin, end, strict=True)):  # e^{-yB} is 1 before and 0 after
+        # e^{-yB} is 1 before `first`, and 0 from `last` on.
+        for i, (first, last) in enumerate(zip(begin, end, strict=True)):
             exponent, weight = np.exp(log_y[i] + log_b[first:last]), weights[first:last]
             gone = np.exp(-exponent)
             found[0, i] = before[first] + (gone * weight).sum()
@@ -140,8 +138,8 @@ class _Inverted(Prior):
     def _table(self) -> _Table:
         least = self._least_logits[1]
         v = _straightened(np.arange(float(_bent(np.float64(least))), float(_bent(np.float64(LARGEST_LOGIT))), SPACING))
-        places = self._log_b(special.expit(v), special.expit(-v))  # at y = 1 / B(u) the logit of G is near that of u
-        if self._power < 0:  # B has a minimum b > 0, and for large y the logit of G is about -b y
+        places = self._log_b(special.expit(v), special.expit(-v))  # at y = 1 / B(u), logit G is near logit u
+        if self._power < 0:  # B has a minimum b > 0, so logit G is about -b y for large y
             places = places - np.log1p(np.logaddexp(0, -v))
         inner, outer, _ = self._integrals(-places)
         logits = np.log(inner) - np.log(outer)
@@ -189,16 +187,13 @@ class _Inverted(Prior):
 
 @dataclass(frozen=True)
 class Stable(_Inverted):
-    """The one-sided stable prior, which implies the Ebert-Prelec discount e^{-(kt)^s}, a Weibull survival function.
+    """The one-sided stable prior, which implies the Ebert-Prelec discount e^{-(kt)^s}.
 
     Its mean is infinite: the hazard rate s k^s t^{s-1} falls from ∞ at t = 0.
 
     Args:
         k: The scale, positive. The discount is 1/e at t = 1/k.
-        s: The exponent, in [0.01, 0.99]. As it nears 1 the prior nears the point mass at k.
-
-    Raises:
-        InputError: If k is not a positive number or s lies outside its range.
+        s: The exponent, in [0.01, 0.99]. As s approaches 1, the prior approaches the point mass at k.
     """
 
     k: float
@@ -238,15 +233,12 @@ class Stable(_Inverted):
 class MittagLeffler(_Inverted):
     """The Mittag-Leffler prior, which implies Rachlin's discount 1 / (1 + k t^s).
 
-    It is the mixture of stable priors whose k^s has an exponential distribution. Its mean is infinite: the hazard
+    The prior is a mixture of stable priors in which k^s is exponentially distributed. Its mean is infinite: the hazard
     rate k s t^{s-1} / (1 + k t^s) falls from ∞ at t = 0.
 
     Args:
         k: How fast the discount falls, positive. The discount is one half at t = k^{-1/s}.
-        s: The exponent, in [0.01, 0.99]. As it nears 1 the prior nears the exponential prior with mean k.
-
-    Raises:
-        InputError: If k is not a positive number or s lies outside its range.
+        s: The exponent, in [0.01, 0.99]. As s approaches 1, the prior approaches the exponential prior with mean k.
     """
 
     k: float

@@ -1,5 +1,6 @@
 "use strict";
-// A click on a column's head sorts its table: numbers from the largest, words from the first; once more turns it round.
+// A click on a column heading sorts the table: numbers in descending order, texts alphabetically. A second click reverses
+// the order.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
