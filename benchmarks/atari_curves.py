@@ -20,7 +20,7 @@ from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.runs.metrics import read_metrics
 
 PAPERS_EPSILON = 1.5e-4
-# By agent, and by whether Adam's ε is the paper's (True) or a tenth of it (False): label, colour, line style.
+# Label, colour and line style for each agent. True: Adam's ε is the paper's. False: ε is a tenth of the paper's.
 STYLES = {
     ("rainbow", True): ("Rainbow", ORANGE, "-"),
     ("rainbow", False): ("Rainbow, ε/10", ORANGE, "--"),

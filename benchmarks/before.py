@@ -1,4 +1,4 @@
-"""Compares the training speed of this version and of an earlier one, in alternating runs.
+"""Compares the training speed of this version and of an earlier version, in alternating runs.
 
     git worktree add ../before 26d6444
     python benchmarks/before.py ../before --out results/cpu/before.json
@@ -23,7 +23,7 @@ from multihorizon.files import writable_file, write_json
 
 HERE = Path(__file__).resolve().parent.parent
 COMMAND = "import sys; from multihorizon.cli import main; sys.exit(main())"
-# By environment: settings, steps of the short run, steps of the long run.
+# The settings, the steps of the short run and the steps of the long run, for each environment.
 RUNS = {
     "minatar/breakout": (("--set", "warm_up_steps=1000"), 4_000, 28_000),
     "atari/Pong": (("--set", "warm_up_steps=400", "--set", "replay_capacity=20000", "--envs", "8"), 800, 2_800),

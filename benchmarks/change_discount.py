@@ -5,9 +5,10 @@
 In each world, one agent is trained without hazard. Its horizons are designed for hyperbolic discounts with k from 0.01
 to 10. Its discount is then changed.
 
-- In Foraging, its returns under five hazard priors are compared with those of agents trained for each prior.
-- In Foraging and Pathworld, its choices for k from 0.01 to 10 are compared with the exact solver's, and with those of
-  agents trained for seven of these k.
+- In Foraging, the changed agent's returns under five hazard priors are compared with the returns of agents trained for
+  each prior.
+- In Foraging and Pathworld, the changed agent's choices for k from 0.01 to 10 are compared with the choices of the
+  exact solver. For seven of these k, they are also compared with the choices of agents trained for that k.
 
 Choices and returns are computed exactly from the greedy actions in all states.
 """
@@ -39,10 +40,10 @@ PRIORS: dict[str, mh.hazard.Prior] = {
 KS = np.geomspace(0.01, 10, 25)
 TRAINED_KS = np.geomspace(0.01, 10, 7)
 PATHS = 5
-T_MAX = 40  # steps; every meal and every end of a path is closer
+T_MAX = 40  # every meal and every end of a path is less than 40 steps away
 HEADS, GAMMA_MAX = 6, 0.995
 STEPS = {"foraging": 15_000, "pathworld": 60_000}  # the environments' defaults
-SHORT_STEPS = 20_000  # too little training in Pathworld
+SHORT_STEPS = 20_000  # too few training steps for Pathworld
 DRAWS = 10_000  # bootstrap samples
 
 Result = dict[str, Any]
@@ -129,7 +130,7 @@ def under_priors(
     t_max: int,
     write: Callable[[dict[str, Result]], object] = lambda rows: None,
 ) -> dict[str, Result]:
-    """Compares the agent trained once with agents trained for each prior. Calls `write` after each prior."""
+    """Compares one agent, changed to each prior, with agents trained for each prior. Calls `write` after each prior."""
     rows: dict[str, Result] = {}
     for name, prior in priors.items():
         discount = mh.discount.from_prior(prior)

@@ -1,15 +1,15 @@
-"""Compares agents whose discount is changed after training with agents trained for the new one, in a MinAtar game.
+"""Compares an agent with a changed discount with agents trained for the new discount, in a MinAtar game.
 
     python benchmarks/change_discount_minatar.py --episodes 500 --out results/change-discount
     python benchmarks/change_discount_minatar.py --over-k --steps 300000 --seeds 3 --out results/change-discount
 
 One agent is trained without hazard, and its discount is then changed.
 
-- By default, its mean returns under five hazard priors are compared with those of agents trained for each prior. Deaths
-  are sampled.
-- With --over-k, its horizons are designed for hyperbolic discounts with k from 0.01 to 10. For each k, its expected
-  returns with and without the change are compared. For four values of k, an agent is also trained for that k. The
-  effect of the hazard is computed exactly, as in hazard_in_games.py.
+- By default, the changed agent's mean returns under five hazard priors are compared with the mean returns of agents
+  trained for each prior. Deaths are sampled.
+- With --over-k, the agent's horizons are designed for hyperbolic discounts with k from 0.01 to 10. For each k, the
+  agent's expected returns with and without the change are compared. For four values of k, another agent is trained for
+  that k. The effect of the hazard is computed exactly, as in hazard_in_games.py.
 """
 
 import argparse
@@ -61,19 +61,19 @@ def under_hazard(env: str, seeds: int, steps: int, episodes: int, path: Path) ->
 
 
 def played(policies: list[mh.Policy], ks: np.ndarray, other: mh.Policy | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the expected returns under the exponential prior of each k [S K], and a share of the visited states [S].
+    """Returns expected returns [S K], and how often the horizon weights of `other` would change the greedy action [S].
 
-    In this share of the states, the horizon weights of `other` would change the greedy action.
+    The returns are under the exponential prior of each k. The second array contains fractions of the visited states.
     """
     environment = world(policies[0].environment).make_for_evaluation()
     discounts = jnp.asarray(np.stack([mh.discount.hyperbolic(float(k))(np.arange(MOST_STEPS)) for k in ks], axis=1))
     parameters = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(policy.parameters for policy in policies))
-    against = None if other is None else other._learner
+    against = None if other is None else other._programs.learner
 
     @jax.jit
     @jax.vmap
     def run(parameters: Any, key: Any) -> tuple[Any, Any]:
-        found = play(policies[0]._learner, environment, parameters, key, discounts, against)
+        found = play(policies[0]._programs.learner, environment, parameters, key, discounts, against)
         return found.returns.mean(axis=0), found.disagreements.sum() / found.lengths.sum()
 
     returns, share = run(parameters, jax.random.split(jax.random.key(1), len(policies)))

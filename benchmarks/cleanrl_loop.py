@@ -112,7 +112,7 @@ def main() -> None:
         "--buffer-size",
         type=int,
         default=100_000,
-        help="replay capacity (default: 100,000; CleanRL's own: 1,000,000)",
+        help="replay capacity (default: 100,000; CleanRL's default: 1,000,000)",
     )
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--out", type=Path, required=True)

@@ -2,8 +2,8 @@
 
     python benchmarks/donation.py --out results/float32/donation.json
 
-The program returns three donated arrays unchanged, and a copy of the first one. Training used to copy the target
-network in such a program.
+The program returns three donated arrays unchanged, and a copy of the first array. Training used to copy weights to the
+target network in such a program.
 """
 
 import argparse

@@ -6,7 +6,7 @@ The first part computes losses, gradients and priorities on random batches, with
 float32 and in bfloat16. It compares them with exact float32. The errors of the gradients are larger than the rounding
 errors, because rounding switches some ReLUs on or off.
 
-The second part makes many updates of both versions on the same batches, and measures the distance between their final
+The second part makes many fast and many plain updates on the same batches, and measures the distance between the final
 weights. For comparison, it measures the distance between two seeds, and between two plain runs whose initial weights
 differ by a millionth.
 """
@@ -34,7 +34,7 @@ from multihorizon.kernels.convolution import Convolve, convolve_for
 from multihorizon.training.compiling import compiled, updates
 
 ACTIONS, BATCH, SHAPE = 18, 32, (84, 84, 4)
-BATCHES = 64  # different batches, used in turn
+BATCHES = 64  # number of different batches, which are used in turn
 NUDGE = 1e-6  # relative change of each initial weight
 
 

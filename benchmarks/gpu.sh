@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the benchmarks of results/speed on a machine with a GPU. PyTorch's autotuning takes minutes.
 #   bash benchmarks/gpu.sh FOLDER
-# A benchmark that fails does not stop the others and is listed at the end. CleanRL's loop and the learning curves are
-# not included; they have their own commands.
+# Failed benchmarks do not stop the other benchmarks, and are listed at the end. CleanRL's loop and the learning curves
+# are not included; they have their own commands.
 set -u
 [ $# -eq 1 ] || { echo "usage: bash benchmarks/gpu.sh FOLDER" >&2; exit 2; }
 out=$1

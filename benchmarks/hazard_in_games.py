@@ -7,9 +7,9 @@ the hazard, the expected return is therefore the expectation of Σ d(t) r_t over
 the paper). One set of episodes serves all priors, and no deaths are sampled. hazard.json in the run's folder contains
 the mean return of each seed under each prior.
 
-`any-rainbow` also plays by the discount of each prior. Then hazard.json also contains the share of states in which its
-greedy action would differ under the least hazardous prior. For that prior itself, the comparison is with the most
-hazardous one.
+`any-rainbow` also plays by the discount of each prior. For each prior, hazard.json then contains a fraction of the
+visited states: those in which acting by the least hazardous prior would change the greedy action. For the least
+hazardous prior, the comparison is with the most hazardous prior.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Played(NamedTuple):
     returns: Float[Array, "N P"]  # Σ d(t) r_t under each prior
     undiscounted: Float[Array, " N"]
     lengths: Float[Array, " N"]
-    disagreements: Float[Array, " N"]  # steps in which `other` would act differently
+    disagreements: Float[Array, " N"]  # number of steps in which the greedy action of `other` differs
 
 
 def play(
@@ -94,8 +94,8 @@ def results(policies: list[mh.Policy], other: list[mh.Policy] | None = None) -> 
     times = np.arange(MOST_STEPS)
     discounts = jnp.asarray(np.stack([mh.discount.from_prior(prior)(times) for prior in PRIORS.values()], axis=1))
     parameters = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(policy.parameters for policy in policies))
-    learner = policies[0]._learner
-    against = None if other is None else other[0]._learner
+    learner = policies[0]._programs.learner
+    against = None if other is None else other[0]._programs.learner
 
     @jax.jit
     @jax.vmap

@@ -9,10 +9,11 @@ The first table is for the IQM over games. Each trial draws a few seeds of each 
 - In the rows `lognormal`, the means are spread as widely as those of Atari games. The noise is normal, with a standard
   deviation of 3% of the mean.
 
-The true value is the IQM of many runs of each game. It leaves out the same share of the runs as the estimate does.
+The true value is the IQM of many runs of each game. The true value and the estimate leave out the same fraction of
+runs.
 
 The other tables are for our interval of the probability of improvement in one game. If all resamples give the same
-result, there is no interval, and the trial does not count. In the second table, the noise is normal.
+result, there is no interval, and the trial is left out. In the second table, the noise is normal.
 
 In the third table, scores tie: a seed reaches the largest score with a given probability, and otherwise has a uniformly
 random score below it. A report shows a warning if all seeds of an agent tie. The last two columns show the coverage
@@ -52,7 +53,7 @@ def coverage(games: int, seeds: int, means: str, noise: str) -> tuple[float, flo
 
 
 def win_intervals(seeds: int, play: Callable[[np.random.Generator, int], list[np.ndarray]], truth: float) -> np.ndarray:
-    """Returns three flags per trial: an interval is shown, it contains the truth, all seeds of an agent tie."""
+    """Returns three flags per trial: an interval is shown, the interval contains `truth`, all seeds of an agent tie."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(TRIALS):

@@ -85,7 +85,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
     clock = Clock()
     clock.watch(collector)
     seen: list[Progress] = []
-    marks: list[tuple[float, int, dict[str, float]]] = []  # time, step, and seconds of each part so far
+    marks: list[tuple[float, int, dict[str, float]]] = []  # time, number of steps, and seconds of each part so far
 
     def report(progress: Progress) -> None:
         seen.append(progress)

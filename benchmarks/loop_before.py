@@ -1,4 +1,4 @@
-"""Compares the speed of the Atari training loop in this version and in an earlier one. Needs a GPU.
+"""Compares the speed of the Atari training loop in this version and in an earlier version. Needs a GPU.
 
     git worktree add ../before a6e99a7
     python benchmarks/loop_before.py ../before --out results/speed/loop_before.json

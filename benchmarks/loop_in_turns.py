@@ -30,7 +30,7 @@ from multihorizon.training.state import TrainingState
 from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
-SETTLING = 2  # the first rounds are not counted
+SETTLING = 2  # number of first rounds that the results leave out
 SCHED_IDLE = 5  # the scheduling policy that only emulator threads have (envs/atari.py)
 
 

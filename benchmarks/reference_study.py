@@ -53,7 +53,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-SAID = {"environments": "{} environments", "acting": "acting weights held for {} steps"}
+SAID = {"environments": "{} environments", "acting": "acting weights renewed every {} steps"}
 
 
 def describe(name: str) -> str:
@@ -88,9 +88,9 @@ def exact_products() -> Iterator[None]:
     """Computes float32 products in float32 instead of TF32, and runs the commands of a CUDA graph one after another."""
     options = {**compiling.OPTIONS["gpu"], "xla_gpu_command_buffer_scheduling_mode": "SERIALIZE"}
     with mock.patch.dict(compiling.OPTIONS, {"gpu": options}), jax.default_matmul_precision("highest"):
-        compiling._options.cache_clear()
+        compiling.options_for.cache_clear()
         yield
-    compiling._options.cache_clear()
+    compiling.options_for.cache_clear()
 
 
 @contextmanager

@@ -40,7 +40,7 @@ import short_run
 from multihorizon.errors import at_least
 from multihorizon.files import writable_folder, write_json
 
-DISTURBANCES_OF_A_RUN = 8  # kills or signals in one run, at most
+DISTURBANCES_OF_A_RUN = 8  # largest number of kills or signals in one run
 COUNTS = {"--kills": 200, "--signals": 200, "--damages": 2_000, "--lines": 5_000, "--names": 100, "--ray": 20}
 LONGEST = 6.0  # longest time until a kill or a signal, in seconds
 
@@ -70,7 +70,7 @@ class Tally:
 def disturb(
     tally: Tally, once: Callable[..., str | None], whole: Path, place: Path, cache: Path, rng: random.Random
 ) -> None:
-    """Disturbs one run after another, lets each finish and compares it with the undisturbed run."""
+    """Disturbs one run after another, lets each run finish, and compares it with the undisturbed run."""
     while tally.cases < tally.wanted:
         folder = place / tally.kind / str(tally.cases)
         for number in range(min(DISTURBANCES_OF_A_RUN, tally.wanted - tally.cases)):

@@ -3,7 +3,7 @@
     python benchmarks/run_queue.py results --list
     python benchmarks/run_queue.py results --minutes 27 --only atari
 
-FOLDER contains one folder for each experiment. A run counts as done if its metrics are complete, even if its weights
+FOLDER contains one folder for each experiment. A run is done if its metrics are complete, even if its weights
 were removed. Runs train in the order of the list. A run is skipped if its estimated time exceeds the time left. Two
 queues can share a folder: for example one for Atari, which needs the CPU, and one for MinAtar.
 

@@ -2,9 +2,10 @@
 
     python benchmarks/timeline.py --out results/speed
 
-Environments step in groups. The bar of a group begins when the host sends its actions, and ends when the host receives
-its steps. The bars of the host show when it waits for environments or for actions, and when it gives the device a step
-or updates. The profile lasts one second. The figure shows `--milliseconds` of the profile; the shares cover all of it.
+Environments step in groups. The bar of a group begins when the host sends actions to the group, and ends when the host
+receives the group's observations and rewards. Other bars show when the host waits for environments, waits for actions,
+sends transitions to the device, or dispatches updates. The profile lasts one second. The figure shows `--milliseconds`
+of the profile. The printed percentages are for the whole profile.
 """
 
 import argparse

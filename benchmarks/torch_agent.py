@@ -232,7 +232,7 @@ def search(sums: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
 
 
 def traced_adam(state: State, gradients: Tensors) -> None:
-    """Makes one Adam step, which the compiler fuses into one kernel."""
+    """Makes one update by Adam, which the compiler fuses into one kernel."""
     state.step.add_(1)
     torch._foreach_lerp_(state.means, gradients, 1 - BETAS[0])
     torch._foreach_mul_(state.squares, BETAS[1])

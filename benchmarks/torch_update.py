@@ -93,7 +93,8 @@ class Subject:
 
         def several(updates: int = updates) -> None:
             # All streams wait for the current stream before any seed starts. PyTorch reuses streams, so the current
-            # stream may also be a seed's stream. A later wait would include the updates of this seed.
+            # stream may be the stream of a seed. If a stream waited later, it would also wait for the updates of that
+            # seed.
             for stream in self._streams:
                 stream.wait_stream(torch.cuda.current_stream())
             for seed in range(len(self.agents)):
@@ -119,7 +120,7 @@ class Subject:
 
     @property
     def steps(self) -> int:
-        """The number of updates that all seeds have made together."""
+        """The total number of updates of all seeds."""
         if not self.optimisers:
             return sum(int(agent.state.step) for agent in self.agents)
         first = [agent.state.masters[0] for agent in self.agents]

@@ -4,10 +4,12 @@ An update includes prioritised sampling, frame stacks, both networks, projection
 
     python benchmarks/update.py --torch --out results/speed/update.json
 
-Case 0 has 10 heads, 18 actions, one seed and bfloat16 (float32 on a CPU). Every other case changes one of these.
+Case 0 has 10 heads, 18 actions, one seed and bfloat16 (float32 on a CPU). Every other case changes one of these four
+settings.
 
 - `--plain` adds case 0 with XLA's convolutions and heads.
-- `--torch` adds the same work in compiled PyTorch (`pip install torch`). On a GPU, it is replayed as a CUDA graph.
+- `--torch` adds the same work in compiled PyTorch (`pip install torch`). On a GPU, the compiled program is replayed as
+  a CUDA graph.
 - `--autotune` adds case 0 in autotuned PyTorch, which takes minutes.
 - `--profile DIR` writes a trace of some updates on a GPU, and prints the kernels that take most of the time.
 """

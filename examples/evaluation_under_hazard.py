@@ -26,7 +26,7 @@ policy = mh.train(agent, env, network=mh.MlpTorso((32,)), steps=4_000, evaluatio
 
 print(f"{'acts by':10}{'hazard':22}{'mean return':>12}{'95% interval':>16}{'mean length':>13}")
 for gamma in (0.7, 0.95):
-    # The network has both heads, but the agent acts by one of them.
+    # The network has a head for each discount factor, but this agent acts by a single head.
     chosen = replace(policy, agent=policy.agent.with_settings(acting=gamma))
     for hazard in (None, mh.hazard.Exponential(1.0)):
         returns = mh.evaluate(chosen, env, episodes=1_000, hazard=hazard, epsilon=0.0)

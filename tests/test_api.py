@@ -222,7 +222,7 @@ def test_an_optimiser_from_dataclasses_replace_overrides_the_default() -> None:
         (lambda: mh.agent("rainbow", gamma=0.9), "gamma is not a setting; use horizons="),
     ],
 )
-def test_errors_are_one_line(wrong: Any, said: str) -> None:
+def test_invalid_arguments_give_one_line_errors(wrong: Any, said: str) -> None:
     with pytest.raises(mh.InputError, match=said) as caught:
         wrong()
     assert "\n" not in str(caught.value)
@@ -293,7 +293,7 @@ def test_a_rejected_change_leaves_the_run_unchanged(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("env", ["FrozenLake-v1", "CartPole-v1"])
 def test_no_transition_joins_two_episodes_after_a_resume(env: str, tmp_path: Path) -> None:
-    """A row that does not end its episode must be followed by another row of this episode."""
+    """If a transition does not end its episode, the next transition in the buffer must belong to the same episode."""
     from multihorizon.agents.replay import CONTINUES
     from multihorizon.files import read_json
     from multihorizon.runs.checkpoint import Checkpoints
@@ -316,7 +316,7 @@ def test_no_transition_joins_two_episodes_after_a_resume(env: str, tmp_path: Pat
             assert np.all(ages[goes_on + 1, n] > 0)
 
 
-def test_rows_of_metrics_have_equal_columns() -> None:
+def test_all_rows_of_metrics_have_the_same_columns() -> None:
     rows = trained("CartPole-v1").metrics
     assert {tuple(row) for row in rows} == {tuple(rows[0])}
     assert len(rows[-1]["losses_by_horizon"]) == 2

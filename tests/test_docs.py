@@ -33,7 +33,7 @@ PRINTED = [(line, shown) for line, shown in SHOWN if line != "foraging"]  # trai
 
 
 @pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[f"{page.name}-{i}" for i, (page, _) in enumerate(SNIPPETS)])
-def test_python_blocks_run(page: Path, code: str, tmp_path: Path) -> None:
+def test_python_blocks_on_pages_run(page: Path, code: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, f"{page}:\n{code}\n{done.stderr}"
 
@@ -43,13 +43,13 @@ def test_included_files_are_examples() -> None:
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=str)
-def test_links_point_to_files(page: Path) -> None:
+def test_links_on_pages_point_to_files(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", TEXTS[page]):
         assert (ROOT / page.parent / target).is_file(), target
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_commands_parse(line: str) -> None:
+def test_commands_on_pages_parse(line: str) -> None:
     assert parser().parse_args(line.split()).command
 
 

@@ -129,7 +129,7 @@ def test_public_classes_document_every_field(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_docstrings_do_not_begin_with_of(path: Path) -> None:
+def test_no_docstring_begins_with_the_word_of(path: Path) -> None:
     nodes = [
         node
         for node in ast.walk(ast.parse(path.read_text()))

@@ -1,7 +1,7 @@
 """Tests of the GPU code at Atari's sizes. They need a GPU: `make test-gpu`.
 
-`MULTIHORIZON_INTERPRET=on` runs the kernel tests in interpreted mode, without a GPU. This checks the tests, but not the
-compiled kernels.
+`MULTIHORIZON_INTERPRET=on` runs the kernel tests in interpreted mode, without a GPU. This mode checks the tests, but
+not the compiled kernels.
 """
 
 import os

@@ -34,5 +34,5 @@ def _one(key: Any) -> Replay:
 
 @cache
 def filled(seeds: int) -> Replay:
-    """Returns the replay buffers of several seeds. They are cached, so copy them before donation."""
+    """Returns the replay buffers of several seeds. The buffers are cached, so copy them before you donate them."""
     return jax.jit(jax.vmap(_one))(jax.random.split(jax.random.key(3), seeds))

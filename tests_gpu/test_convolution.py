@@ -80,7 +80,7 @@ def test_layer_and_gradient_errors_stay_within_rounding_bounds(sizes: tuple[int,
         bound = product_error(dtype, terms) * scale + RESULT[dtype] * np.abs(sums)
         check(out[s].reshape(BATCH, places, outputs), np.maximum(sums, 0), bound)
 
-        # Use the kernel's own ReLU: a sum near 0 may have the other sign in float64.
+        # Apply the ReLU to the kernel's output, because a sum near 0 may have a different sign in float64.
         passed = np.where(exact(out[s]) > 0, exact(slopes[s]), 0).reshape(BATCH, places, outputs)
         flat, flat_slopes = rows.reshape(-1, terms), passed.reshape(-1, outputs)
         size_of_sum = np.abs(flat).T @ np.abs(flat_slopes)

@@ -11,7 +11,7 @@ from multihorizon.kernels.fused_heads import losses_of_action
 
 pytestmark = pytest.mark.kernel
 BATCH, FEATURES, ATOMS = 32, 512, 51
-# Relative rounding error of the slopes, which are the derivatives of the loss by the logits.
+# Relative rounding error of the slopes, which are the derivatives of the loss with respect to the logits.
 ROUNDED = {"float32": 2.0**-10, "bfloat16": 2.0**-8}
 
 
@@ -49,10 +49,10 @@ def test_loss_and_gradient_errors_stay_within_rounding_bounds(heads: int, action
         mine = np.swapaxes(matrix[:, action], 0, 1)  # [B H Z F]
         logits = np.einsum("bhzf,bf->bhz", mine, rows) + np.swapaxes(bias[:, action], 0, 1)
         scale = np.einsum("bhzf,bf->bhz", np.abs(mine), np.abs(rows)) + np.abs(np.swapaxes(bias[:, action], 0, 1))
-        # The bound for "bfloat16" assumes exact factors. Here factors of both types are exact, because the kernel
-        # multiplies in float32 without tensor cores.
+        # The kernel multiplies in float32 without tensor cores, so the factors of both types are exact. The bound for
+        # exact factors is `product_error("bfloat16", ...)`.
         logit_error = (product_error("bfloat16", FEATURES + 2) * scale).max(axis=2)  # [B H]
-        # The errors of exp and log are a few units in the last place; the error of the sum over atoms is ATOMS units.
+        # The sum over atoms has an error of ATOMS units in the last place. The functions exp and log add a few units.
         logits = logits - logits.max(axis=2, keepdims=True)
         chances = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
         log_chances = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
@@ -72,7 +72,7 @@ def test_loss_and_gradient_errors_stay_within_rounding_bounds(heads: int, action
         spread = np.einsum("bhz,ba->bhaz", slopes, chosen).reshape(BATCH, used)
         spread_error = np.einsum("bhz,ba->bhaz", slope_error, chosen).reshape(BATCH, used)
         size = np.abs(spread).T @ np.abs(rows)
-        relative = product_error(dtype, BATCH) + 2 * ROUNDED[dtype]  # XLA rounds the slopes and the result to the type
+        relative = product_error(dtype, BATCH) + 2 * ROUNDED[dtype]  # XLA rounds the slopes and the result
         bound = spread_error.T @ np.abs(rows) + (relative + RESULT[dtype]) * size
         check(of_weight[:used], spread.T @ rows, bound)
         bound = spread_error.sum(axis=0) + (BATCH * 2.0**-23 + 2 * RESULT[dtype]) * np.abs(spread).sum(axis=0)

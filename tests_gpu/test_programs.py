@@ -1,6 +1,6 @@
 """Training programs return the same results with and without donated arguments.
 
-XLA may write a result to the memory of a donated argument. It must read the argument before it writes.
+XLA may write a result to the memory of a donated argument, but only after XLA has read the argument.
 """
 
 from dataclasses import replace
@@ -24,8 +24,8 @@ from multihorizon.training.host_collector import Programs
 from multihorizon.training.schedule import Schedule
 from multihorizon.training.state import Core
 
-# Largest error as a share of an array's norm. Two compilations of a program may round differently, but values from the
-# wrong memory have far larger errors.
+# Two arrays may differ by this fraction of their norm. Two compilations of a program may round differently, but values
+# from the wrong memory have far larger errors.
 TOLERANCE = 0.1
 
 
@@ -48,7 +48,7 @@ def assert_same(name: str, found: Any, expected: Any) -> None:
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("agent", ["multi-rainbow", "dqn"])
-def test_donation_does_not_change_programs_for_host_environments(agent: str, dtype: str, seeds: int) -> None:
+def test_donation_does_not_change_the_results_with_host_environments(agent: str, dtype: str, seeds: int) -> None:
     chosen = replace(preset(agent), compute_dtype=dtype)
     learner = Learner(chosen, ACTIONS, (84, 84, 4), NATURE, Convolve.FUSED)
     core = Core(learner, SHAPE)
@@ -79,7 +79,7 @@ def test_donation_does_not_change_programs_for_host_environments(agent: str, dty
 
 
 @pytest.mark.parametrize("agent", ["rainbow", "dqn"])
-def test_donation_does_not_change_programs_for_device_environments(agent: str) -> None:
+def test_donation_does_not_change_the_results_with_device_environments(agent: str) -> None:
     chosen = replace(preset(agent), warm_up_steps=200, replay_capacity=2_000, target_period_steps=80)
     collector = DeviceCollector(chosen, MinAtar("breakout"), NATURE, Schedule(1, 1_000, 0), num_seeds=3, num_envs=4)
     state = collector.init(0)

@@ -1,4 +1,4 @@
-"""Tests large replay buffers: priorities against NumPy in float64, and the sampled frames."""
+"""Tests large replay buffers. Compares priorities with NumPy in float64, and checks the sampled frames."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ SHAPES = {  # streams, capacity
 
 
 def made(name: str, seeds: int) -> tuple[Any, Any]:
-    """Returns priorities over six orders of magnitude, a third of them 0, and the sums of their blocks."""
+    """Returns priorities and block sums. A third of the priorities are 0, the rest span six orders of magnitude."""
     streams, capacity = SHAPES[name]
     shape = ReplayShape(capacity, streams, (84, 84, 1), "uint8", 4, 3, BATCH)
     rng = np.random.default_rng(0)
@@ -61,7 +61,7 @@ def _bracketed(values: Any, index: Any, share: Any) -> None:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("name", SHAPES)
-def test_written_priorities_are_exact_and_block_sums_match(name: str, seeds: int) -> None:
+def test_written_priorities_and_block_sums_match_numpy(name: str, seeds: int) -> None:
     """Some indices repeat, and some lie in the same block. A priority of 0 marks an overwritten row and must stay 0."""
     priorities, sums = made(name, seeds)
     expected = np.asarray(priorities).copy()

@@ -1,4 +1,4 @@
-"""Tests complete updates: sampling, both passes, optimiser, new priorities, and copies of the target network."""
+"""Tests complete updates: sampling, gradients, optimiser, new priorities, and copies of the target network."""
 
 from dataclasses import replace
 from typing import Any

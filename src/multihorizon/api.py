@@ -41,9 +41,9 @@ def watch(
 
     Args:
         policy: A trained policy.
-        env: The environment, as for `multihorizon.train`; by default, the one that the policy was trained in. A
-            function that makes a Gymnasium environment must set `render_mode="rgb_array"`. The video of an environment
-            that cannot be drawn shows only the curves.
+        env: The environment, as for `multihorizon.train`; by default, the training environment. A function
+            that makes a Gymnasium environment must set `render_mode="rgb_array"`. The video of an environment that
+            cannot be drawn shows only the curves.
         out: An .mp4 or .gif file. An .mp4 needs `pip install imageio-ffmpeg`.
         seed: The seed of the episode.
         max_steps: The largest number of steps to show.
@@ -128,7 +128,7 @@ class SweepResult:
 
     folder: Path
     runs: "list[PlannedRun]"
-    statuses: "dict[str, Status]"  # by the folder of the run
+    statuses: "dict[str, Status]"  # one status for each run folder
 
     @property
     def failed(self) -> "list[PlannedRun]":
@@ -157,10 +157,10 @@ def sweep(
         seeds: The number of seeds of each run; by default, as in the experiment.
         steps: The training steps of each seed; by default, as in the experiment.
         only: A function that returns whether to train a run; by default, all runs are trained.
-        train_all: Trains the runs; by default, one after another. `multihorizon.experiments.ray_cluster.cluster(...)`
-            trains them on Ray.
+        train_all: A context manager that trains the runs; by default, one after another. Use
+            `multihorizon.experiments.ray_cluster.cluster(...)` to train on Ray.
         checkpoint_minutes: The minimum number of minutes between two checkpoints of a run.
-        tell: Receives each run's status whenever it changes.
+        tell: Called with a run and its status whenever the status changes.
         warn: Receives warnings; by default, they are printed to stderr.
 
     Returns:
@@ -262,8 +262,8 @@ def forage(
         steps: Training steps of each seed.
         seed: The first of the three seeds.
         out: A folder for `foraging.json`; without it, nothing is written.
-        progress: A function of an agent's name and its training steps. It returns a context manager whose hooks receive
-            the progress of training.
+        progress: A function that takes an agent's name and its number of training steps. It returns a context manager
+            that yields hooks, which receive the progress of training.
 
     Returns:
         The choices and returns of each agent, and the best possible return.

@@ -25,7 +25,7 @@ class InputError(ValueError):
 
 
 def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") -> str:
-    """Returns `name` if it is allowed. The error lists the allowed names, or says that `listed_by` lists them."""
+    """Returns `name` if it is allowed. The error lists the allowed names, or names the command `listed_by`."""
     names = list(allowed)
     if not isinstance(name, str):
         raise InputError(f"{what} must be a name, got {shown(name)}; allowed: {', '.join(names)}")
@@ -33,7 +33,7 @@ def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") ->
         return name
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
-    allowed_are = f"{listed_by} lists all {len(names)}" if listed_by else f"allowed: {', '.join(names)}"
+    allowed_are = f"`{listed_by}` lists all {len(names)}" if listed_by else f"allowed: {', '.join(names)}"
     raise InputError(f"unknown {what} {shown(name)}{hint}; {allowed_are}")
 
 

@@ -54,7 +54,7 @@ def replace(source: Path, target: Path) -> None:
 def atomically(path: Path) -> Iterator[Path]:
     """Yields a temporary path. At the end, the file written there replaces `path`.
 
-    If the process is killed or raises an error before, `path` is unchanged.
+    If the process is killed or raises an error before the end, `path` is unchanged.
     """
     writable_folder(path.parent)
     remove_leftovers(path.parent, path)

@@ -18,7 +18,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 class Interrupted(KeyboardInterrupt):
     """Raised by the first signal outside `deferred`.
 
-    After a plain KeyboardInterrupt, Python could ignore the program's exit status.
+    After an ordinary KeyboardInterrupt, Python could ignore the program's exit status.
     """
 
     def __init__(self, number: int) -> None:

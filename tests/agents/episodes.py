@@ -39,7 +39,7 @@ def random_stream(rng: np.random.Generator, rows: int, frame_shape: tuple[int, .
 
 
 def timed(rng: np.random.Generator, stream: list[Row]) -> list[Row]:
-    """Returns the same steps with durations from 0.1 to 4 and survivals from 0.5 to 1."""
+    """Adds random durations (0.1 to 4) and random survivals (0.5 to 1) to the steps."""
     return [row._replace(duration=rng.uniform(0.1, 4), survival=rng.uniform(0.5, 1)) for row in stream]
 
 

@@ -13,7 +13,7 @@ from multihorizon.errors import InputError
 HORIZONS = Horizons(np.array([0.5, 0.99, 0.9]), np.array([0.2, 0.5, 0.3]))
 
 
-def test_each_acting_rule_has_its_weights() -> None:
+def test_acting_weights_follow_the_acting_rule() -> None:
     assert acting_weights(Acting.WEIGHTED, HORIZONS).tolist() == [0.2, 0.5, 0.3]
     assert acting_weights(Acting.LARGEST_GAMMA, HORIZONS).tolist() == [0, 1, 0]
     assert acting_weights(0.9, HORIZONS).tolist() == [0, 0, 1]
@@ -54,7 +54,6 @@ def test_invalid_input_is_rejected_with_a_message() -> None:
 
 @pytest.mark.parametrize("acting", [Acting.WEIGHTED, Acting.SAMPLED_HEAD])
 def test_weights_that_are_zero_or_infinite_in_float32_are_rejected(acting: Acting) -> None:
-    """With such weights, all actions would tie, and the priority of `Priority.ACTING` would be 0 / 0."""
     gammas = np.array([0.5, 0.9])
     for weights, words in (([0, 0], "all weights are 0"), ([1e-60, 0], "got 1e-60"), ([1e60, 0], r"got 1e\+60")):
         with pytest.raises(InputError, match=words):

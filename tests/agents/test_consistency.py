@@ -33,7 +33,7 @@ def test_precommitted_weights_match_exact_arithmetic() -> None:
         np.testing.assert_allclose(weights_after(jnp.asarray(t), weights, gammas), expected, rtol=1e-5)
 
 
-def test_precommitted_weights_do_not_underflow_and_zeros_remain() -> None:
+def test_precommitted_weights_do_not_underflow_and_zero_weights_stay_zero() -> None:
     weights, gammas = np.array([0.3, 0.7, 0.0]), np.array([0.5, 0.9, 0.99])
     for elapsed in (1_000_000, jnp.asarray(1_000_000)):
         np.testing.assert_allclose(weights_after(elapsed, weights, gammas), [0, 0.7, 0], rtol=1e-6)
@@ -43,7 +43,7 @@ def test_precommitted_weights_do_not_underflow_and_zeros_remain() -> None:
 
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(0, 500), st.integers(0, 500))
-def test_elapsed_times_add_up(seed: int, first: int, then: int) -> None:
+def test_elapsed_times_of_precommitted_weights_add_up(seed: int, first: int, then: int) -> None:
     """Weights after s steps and then t steps equal weights after s + t steps."""
     rng = np.random.default_rng(seed)
     weights, gammas = rng.dirichlet(np.ones(3)), rng.uniform(0.5, 1, size=3)
@@ -190,10 +190,7 @@ def test_optimal_head_values_are_the_fixed_point_of_naive_and_precommitted_updat
 
 
 def test_n_step_returns_move_head_values_away_from_the_optimal_values() -> None:
-    """A head would wait for the reward of 2, but the agent takes the reward of 1.
-
-    With one-step returns, the optimal head values are a fixed point. With n-step returns, they are not.
-    """
+    """One head would wait for the reward of 2, but the agent takes the reward of 1."""
     transitions = np.zeros((STATES, ACTIONS, STATES))
     transitions[0, :, 1] = transitions[1, 1, 2] = 1
     rewards = np.zeros((STATES, ACTIONS))
@@ -209,8 +206,6 @@ def test_n_step_returns_move_head_values_away_from_the_optimal_values() -> None:
 
 
 def test_only_precommitted_agents_read_the_elapsed_time() -> None:
-    """Under the other rules, no operation has the time as an input."""
-
     def program(rule: mh.Consistency) -> tuple[str, bool]:
         learner = tabular(mh.agent("hyper-dqn", horizons=TWO, consistency=rule))
         parameters = learner.init(jax.random.key(0)).parameters

@@ -1,4 +1,4 @@
-"""Compares one update with a simple version, and tests relations between heads."""
+"""Compares one update with a direct implementation of C51, and tests relations between heads."""
 
 import math
 from dataclasses import replace
@@ -40,7 +40,7 @@ def batch_of(n_steps: int, seed: int = 0) -> Transition:
 
 
 def test_an_update_with_one_head_equals_c51() -> None:
-    """The simple version follows the C51 paper with n-step returns, and has no axis for heads."""
+    """The expected update follows the C51 paper with n-step returns, without an axis for heads."""
     agent = replace(preset("rainbow"), horizons=single(0.97))
     learner = learner_of(agent)
     state = learner.init(jax.random.key(0))
@@ -79,8 +79,7 @@ def test_an_update_with_one_head_equals_c51() -> None:
 
 
 @pytest.mark.parametrize("name", ["multi-dqn", "multi-rainbow"])
-def test_bfloat16_update_compiles_without_compiler_options(name: str) -> None:
-    """The losses are close to the losses in float32."""
+def test_bfloat16_losses_match_float32_losses_without_compiler_options(name: str) -> None:
     losses = []
     for dtype in ("float32", "bfloat16"):
         learner = learner_of(replace(preset(name), compute_dtype=dtype))
@@ -224,10 +223,9 @@ def test_presets_match_the_paper() -> None:
 
 
 @pytest.mark.parametrize(("loss", "outputs"), [(Categorical(), [464]), (Huber(), [])])
-def test_losses_with_the_heads_kernel_match_losses_without_it(
+def test_losses_and_gradients_are_equal_with_and_without_the_heads_kernel(
     loss: Loss, outputs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel supports only the categorical loss."""
     agent = replace(preset("multi-rainbow"), horizons=paper_grid(hazard.Exponential(0.01), 3), loss=loss)
     looked_at: list[int] = []
 

@@ -49,7 +49,7 @@ def test_nature_torso_has_the_papers_shapes() -> None:
         assert not jnp.any(layer.bias)
 
 
-def test_uint8_observations_are_scaled_and_heads_are_linear() -> None:
+def test_uint8_observations_are_scaled_and_heads_have_no_relu() -> None:
     network = make_network(KEY, MLP, (6,), (3, 2))
     x = jax.random.randint(jax.random.key(2), (6,), 0, 255).astype(jnp.uint8)
     np.testing.assert_allclose(network(x), network(x.astype(jnp.float32) / 255), rtol=1e-5)
@@ -138,6 +138,6 @@ def test_dqn_weights_start_within_xavier_bounds() -> None:
     ],
 )
 def test_sizes_that_overflow_are_rejected(torso: ConvTorso | MlpTorso, shape: tuple[int, ...]) -> None:
-    """With such sizes, XLA would abort the process."""
+    """Without the check, XLA would abort the process."""
     with pytest.raises(InputError, match="must be at most"):
         jax.eval_shape(lambda: make_network(KEY, torso, shape, (1, 2)))

@@ -56,7 +56,7 @@ def test_rmsprop_with_initial_square_1_matches_tensorflow() -> None:
 
 @pytest.mark.parametrize(("update", "times"), [(1, 32), (100, 3.2), (1_000, 1.26)])
 def test_the_position_of_adams_epsilon_matters_in_early_updates(update: int, times: float) -> None:
-    """For gradients far below ε, the usual Adam step is 1/√(1 - β₂ᵗ) times the TensorFlow step."""
+    """For gradients far below ε, the usual Adam update is 1/√(1 - β₂ᵗ) times the TensorFlow update."""
     gradients = np.full(update, 1e-9)
     usual, hat = (changes(Adam(1.0, 1.5e-4, epsilon_hat=hat), gradients)[-1] for hat in (False, True))
     assert usual / hat == pytest.approx(times, rel=0.02)
@@ -64,7 +64,7 @@ def test_the_position_of_adams_epsilon_matters_in_early_updates(update: int, tim
 
 @pytest.mark.parametrize("hat", [False, True])
 def test_summing_ten_losses_equals_averaging_with_a_tenth_of_epsilon(hat: bool) -> None:
-    """Only ε makes Adam's steps depend on the scale of the loss. Multi-Rainbow averages its losses."""
+    """Only ε makes Adam's updates depend on the scale of the loss. Multi-Rainbow averages its losses."""
     summed = changes(Adam(6.25e-5, 1.5e-4, epsilon_hat=hat), 10 * GRADIENTS)
     averaged = changes(Adam(6.25e-5, 1.5e-5, epsilon_hat=hat), GRADIENTS)
     np.testing.assert_allclose(summed, averaged, rtol=1e-4)

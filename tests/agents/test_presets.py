@@ -31,7 +31,7 @@ def test_the_horizons_fit_exponential_discounts(gamma: float) -> None:
 
 
 def test_the_papers_grid_cannot_express_a_steeper_hyperbolic_discount() -> None:
-    with pytest.raises(mh.InputError, match="cannot express hyperbolic"):
+    with pytest.raises(mh.InputError, match="cannot express the discount 'hyperbolic"):
         mh.reweight(ATARI_HORIZONS, mh.discount.hyperbolic(0.1), t_max=T_MAX)
 
 

@@ -54,7 +54,7 @@ def test_samples_match_a_list_of_steps(seed: int, n_streams: int, stack: int, n_
         n = int(index) % n_streams
         expected = transition_by_hand(streams[n], by_row[int(index) // n_streams, n], n_steps, stack)
         if expected["terminated"]:
-            del expected["next_observation"]  # targets do not use it
+            del expected["next_observation"]  # targets use no next observation after termination
         for name, value in expected.items():
             np.testing.assert_allclose(np.asarray(getattr(batch.transitions, name)[b]), value, rtol=1e-6, err_msg=name)
 

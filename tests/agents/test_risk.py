@@ -72,7 +72,7 @@ def test_the_cvar_score_is_a_lower_bound_if_returns_are_not_comonotone(seed: int
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.floats(0.05, 0.9))
-def test_scores_do_not_fall_with_the_level_and_a_cvar_of_level_1_is_the_mean(seed: int, level: float) -> None:
+def test_scores_grow_with_the_level_and_the_cvar_at_level_1_is_the_mean(seed: int, level: float) -> None:
     probabilities, weights = random_heads(seed)
     for kind in (mh.CVaR, mh.Quantile):
         low, high = (scores(kind(one), probabilities, weights) for one in (level, level + 0.09))
@@ -93,7 +93,7 @@ def test_stored_risk_measures_are_restored_and_invalid_levels_are_rejected() -> 
 
 
 def test_the_smallest_level_avoids_a_rare_bad_outcome() -> None:
-    """The first action has the larger mean, but the worst outcome with probability 2e-4."""
+    """The first action has the larger mean. With probability 2e-4, it has the worst outcome."""
     support, weights = jnp.linspace(-10, 10, 51), jnp.array([0.4, 0.6])
     risky = np.full(51, 1e-30)
     risky[[0, -1]] = 2e-4, 1 - 2e-4

@@ -1,4 +1,4 @@
-"""Compares targets with durations and survivals to simple loops over a list of steps."""
+"""Compares learning targets with loops over a list of steps, which have durations and survivals."""
 
 from dataclasses import replace
 from functools import partial

@@ -85,7 +85,7 @@ def test_watch_accepts_a_discount_and_a_risk_measure(
     assert "discount" not in json.loads(capsys.readouterr().out)
 
 
-def test_error_message_lists_options_that_accept_the_deadline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_about_a_deadline_suggests_two_sets_of_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = f"evaluate {folder} --episodes 2 --t-max 40 --discount deadline:12"
     assert main(line.split()) == 2
     said = capsys.readouterr().err
@@ -101,7 +101,7 @@ def test_error_message_lists_options_that_accept_the_deadline(folder: Path, caps
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--discount none", "8 heads with γ ≤ 0.998 cannot express no discount"),
+        ("--discount none", "8 heads with γ ≤ 0.998 cannot express the discount 'no discount'"),
         ("--discount deadline:12 --t-max 40", "--fit signed-least-squares --tolerance 0."),
         ("--discount deadline:12 --t-max 40", "Set --tolerance 0.4"),
         ("--discount hyperbolic:0.1 --t-max 0", "--t-max must be"),
@@ -115,7 +115,7 @@ def test_error_message_lists_options_that_accept_the_deadline(folder: Path, caps
         ("--risk variance:2", "risk 'variance'"),
     ],
 )
-def test_errors_for_runs_are_one_line(
+def test_invalid_options_for_a_run_give_one_line(
     folder: Path, options: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(f"evaluate {folder} --episodes 2 {options}".split()) == 2
@@ -160,11 +160,11 @@ def test_watch_accepts_a_saved_policy(saved: Path, capsys: pytest.CaptureFixture
         ("evaluate POLICY --weights a.npz", "--weights needs the folder of a run"),
         ("watch POLICY --of-seed 0", "--of-seed needs the folder of a run"),
         ("evaluate POLICY --env CartPole-v1", "the policy was trained with observations"),
-        ("evaluate POLICY --discount none", "cannot express no discount"),
+        ("evaluate POLICY --discount none", "cannot express the discount 'no discount'"),
         ("watch POLICY --fps 1.5", "'1.5' is not a whole number"),
     ],
 )
-def test_errors_for_saved_policies_are_one_line(
+def test_invalid_options_for_a_saved_policy_give_an_error(
     saved: Path, line: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(line.replace("POLICY", str(saved)).split()) == 2
@@ -173,9 +173,7 @@ def test_errors_for_saved_policies_are_one_line(
     assert "Traceback" not in said
 
 
-def test_option_env_replaces_an_environment_that_is_not_stored(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_option_env_replaces_a_user_defined_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = {"warm_up_steps": 100, "replay_capacity": 500, "batch": 8}
     run = mh.train(
         mh.agent("dqn", **settings),
@@ -193,8 +191,7 @@ def test_option_env_replaces_an_environment_that_is_not_stored(
         assert "dqn in CartPole-v1" in capsys.readouterr().out
 
 
-def test_an_agent_can_become_precommitted_together_with_a_new_discount(folder: Path) -> None:
-    """A precommitted agent must act by the weighted sum, as agents do after `with_discount`."""
+def test_a_new_discount_lets_any_agent_become_precommitted(folder: Path) -> None:
     trained = mh.load_run(folder).policy()
     largest = replace(trained, agent=trained.agent.with_settings(acting="largest_gamma"))
     parser = argparse.ArgumentParser()

@@ -35,14 +35,14 @@ def test_invalid_arguments_give_one_short_line(
     assert len(line) < 1000
 
 
-def test_counts_may_have_an_exponent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_whole_numbers_may_have_an_exponent(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["discount", "--heads", "1e1", "--t-max", "1e3", "--json"]) == 0
     with_exponents = capsys.readouterr().out
     assert main(["discount", "--heads", "10", "--t-max", "1000", "--json"]) == 0
     assert capsys.readouterr().out == with_exponents
 
 
-def test_values_too_large_for_a_float_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_function_values_too_large_for_a_float_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "steep.py").write_text("def d(t): return 100 / (1 + t)")
     steep = f"function:{tmp_path}/steep.py:d"
     assert main(["preferences", "--json", "--later", "1e307", "--discount", steep]) == 2
@@ -83,7 +83,7 @@ def test_a_pipe_is_refused_as_an_input_file(
     assert "pipe cannot be read: it is not a file" in capsys.readouterr().err
 
 
-def test_a_link_to_itself_is_an_input_error(
+def test_a_symbolic_link_to_itself_is_an_input_error(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -198,7 +198,7 @@ def test_some_observed_hazards_may_be_large(capsys: pytest.CaptureFixture[str], 
     )
 
 
-def test_extreme_values_are_handled(capsys: pytest.CaptureFixture[str]) -> None:
+def test_discounts_with_extreme_parameters_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
     for line in ("preferences --k 1.7e308", "preferences --discount exponential:0", "discount --k 1.7e308"):
         run_json(capsys, *line.split())
     assert run_json(capsys, "preferences", "--k", "1.7e308")["reverses_at"] == pytest.approx(10)
@@ -218,7 +218,7 @@ def test_preferences_between_tiny_values_are_correct(capsys: pytest.CaptureFixtu
     assert "reverses as soon as neither reward is immediate" in capsys.readouterr().out
 
 
-def test_a_limited_encoding_or_a_closed_pipe_is_no_error() -> None:
+def test_a_limited_encoding_or_a_closed_pipe_causes_no_error() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
     command = [sys.executable, "-m", "multihorizon", "discount"]
     done = subprocess.run(command, capture_output=True, env=environment, check=False)

@@ -23,7 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return passes
 
 
-def test_lines_show_progress_returns_and_time(
+def test_progress_lines_show_steps_returns_and_time(
     clock: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with training_progress("rainbow", 1_000, frames_per_step=4) as (report, finished, _):
@@ -71,7 +71,7 @@ def test_remaining_time_is_correct_if_the_first_report_is_from_evaluation(
 
 @pytest.mark.parametrize("color", [False, True])
 @pytest.mark.parametrize("name", ["[/b]", "[red]x", "\x1b]0;x\x07", "a\nb", ":smile:", "{0}%s", "[link=file:///x]y"])
-def test_names_are_shown_as_plain_text(
+def test_names_are_shown_without_markup(
     name: str,
     color: bool,
     clock: Callable[[float], None],

@@ -104,7 +104,7 @@ def test_invalid_values_in_experiment_json_are_rejected(
 
 
 def test_very_long_names_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A figure with such a name takes minutes to draw."""
+    """Drawing a figure with a very long name would take minutes."""
     write_run(tmp_path / "a", "a" * 100_000, "foraging", [[1]])
     assert "must have at most 200 characters, got 100,000" in refused(capsys, str(tmp_path))
 

@@ -28,7 +28,7 @@ def started(out: Path, stderr: Any = subprocess.PIPE) -> "subprocess.Popen[str]"
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_first_signal_writes_a_checkpoint_and_says_how_to_resume(
+def test_first_signal_writes_a_checkpoint_and_prints_how_to_resume(
     number: signal.Signals, status: int, tmp_path: Path
 ) -> None:
     process = started(tmp_path / "run")
@@ -53,7 +53,7 @@ def test_a_signal_writes_a_checkpoint_even_if_stderr_fails(tmp_path: Path) -> No
     assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
 
 
-def test_a_signal_stops_work_even_if_its_exception_was_swallowed() -> None:
+def test_a_check_raises_an_interrupt_again_if_its_exception_was_swallowed() -> None:
     with interrupts.handled(raise_again=False):
         interrupts.check()
         try:
@@ -67,7 +67,7 @@ def test_a_signal_stops_work_even_if_its_exception_was_swallowed() -> None:
     interrupts.check()
 
 
-def test_deferred_signals_wait_for_a_check() -> None:
+def test_deferred_signals_interrupt_only_at_a_check() -> None:
     with interrupts.handled(raise_again=False), interrupts.deferred():
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.05)  # nothing is raised here
@@ -181,7 +181,6 @@ def test_a_signal_at_any_instruction_sets_the_exit_status(monkeypatch: pytest.Mo
 
 
 def test_training_whose_output_is_closed_writes_a_checkpoint(tmp_path: Path) -> None:
-    """The output is also closed if a connection is lost."""
     process = started(tmp_path / "run")
     assert process.stderr is not None
     process.stderr.close()
@@ -194,7 +193,7 @@ def test_training_whose_output_is_closed_writes_a_checkpoint(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("streams", [">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
-def test_closed_and_full_streams_do_not_stop_a_command(streams: str, tmp_path: Path) -> None:
+def test_closed_and_full_standard_streams_do_not_stop_a_command(streams: str, tmp_path: Path) -> None:
     done = subprocess.run(
         ["sh", "-c", f"{sys.executable} -m multihorizon discount --out {tmp_path}/out {streams}"], check=False
     )
@@ -202,7 +201,7 @@ def test_closed_and_full_streams_do_not_stop_a_command(streams: str, tmp_path: P
     assert (tmp_path / "out/discount.json").exists()
 
 
-def test_messages_never_enter_a_data_file_if_the_streams_are_closed(tmp_path: Path) -> None:
+def test_messages_never_enter_a_data_file_if_the_standard_streams_are_closed(tmp_path: Path) -> None:
     code = "from multihorizon import __main__ as m, interrupts; m._open_standard_streams();"
     code += f"file = open({str(tmp_path / 'data')!r}, 'w'); interrupts.leave_at_once(2)"
     subprocess.run(["sh", "-c", f'{sys.executable} -c "{code}" <&- >&- 2>&-'], check=False)

@@ -180,7 +180,7 @@ def test_estimated_sizes_depend_on_the_environment(tmp_path: Path) -> None:
     assert replays["space_invaders"] - replays["breakout"] == pytest.approx(2 * bytes_of_a_channel, rel=0.01)
 
 
-def test_names_are_never_truncated(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_runs_are_never_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     name = "multi-rainbow-" * 10
     shown = table("runs", ["environment", "agent"], [["foraging", name]])
     show(shown)

@@ -40,7 +40,7 @@ def test_train_writes_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert len((tmp_path / "a/metrics.jsonl").read_text().splitlines()) == 10
     assert (tmp_path / "a/weights.npz").exists()
     assert main(line.split()) == 2
-    assert f"already holds a run, multi-dqn in foraging; extend it with multihorizon resume {tmp_path}/a" in (
+    assert f"already holds a run, multi-dqn in foraging; extend the run with `multihorizon resume {tmp_path}/a" in (
         capsys.readouterr().err
     )
     assert main(["resume", f"{tmp_path}/a"]) == 2
@@ -126,7 +126,7 @@ def test_train_writes_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         ("train rainbow --env foraging --steps 1e999", "'1e999' is not a whole number"),
         ("train rainbow --env foraging --set replay_capacity=35", "use 36 or more"),
         ("train rainbow --env foraging --set replay_capacity=2100000000", "are free; use fewer"),
-        ("train rainbow --env atari/Pongg", "(did you mean 'Pong'?); multihorizon games lists all 60"),
+        ("train rainbow --env atari/Pongg", "(did you mean 'Pong'?); `multihorizon games` lists all 60"),
         ("resume nowhere", "nowhere is not a run"),
         ("evaluate nowhere", "nowhere holds neither a policy (policy.json) nor a run (config.json)"),
         ("watch nowhere", "nowhere holds neither a policy (policy.json) nor a run (config.json)"),

@@ -123,7 +123,7 @@ def test_fewer_heads_or_more_noise_give_a_coarser_resolution() -> None:
 
 
 @pytest.mark.parametrize("t_max", [2, 3, 17, 600, 100_000])
-def test_bins_cover_all_steps_once(t_max: int) -> None:
+def test_every_step_lies_in_exactly_one_bin(t_max: int) -> None:
     edges = bin_edges(t_max)
     assert edges[0] == 0
     assert edges[-1] == t_max + 1

@@ -53,13 +53,13 @@ def test_max_error_is_the_largest_error_over_the_whole_range_of_k() -> None:
     between = np.geomspace(0.05, 1.0, 31)
     largest = max(reweight(design.horizons, discount.hyperbolic(float(k)), t_max=100).max_error for k in between)
     assert design.max_error == pytest.approx(largest, rel=0.01)
-    # Errors are smaller at the values of k that the search used than between these values.
+    # The errors are smaller at the values of k that the search used than at the values of k between.
     assert max(fit.max_error for fit in design.fits) < 0.95 * largest
     assert design.worst in design.between
 
 
 def test_late_deadline_does_not_worsen_the_fit_of_other_discounts() -> None:
-    """No number of heads expresses the deadline. Each of the other discounts needs one head."""
+    """No number of heads expresses the deadline. Each exponential discount needs one head."""
     family = [discount.deadline(100), discount.exponential(0.5), discount.exponential(0.6)]
     design = design_horizons(family, 3, gamma_max=0.995, t_max=300)
     deadline, *others = (fit.max_error for fit in design.fits)
@@ -67,7 +67,7 @@ def test_late_deadline_does_not_worsen_the_fit_of_other_discounts() -> None:
     assert max(others) < 0.005
 
 
-def test_range_of_k_may_be_numpy_numbers() -> None:
+def test_range_of_k_may_consist_of_numpy_numbers() -> None:
     plain = design_horizons((0.05, 1.0), 2)
     for given in (np.array([0.05, 1.0]), (np.float64(0.05), 1.0)):
         np.testing.assert_array_equal(design_horizons(given, 2).gammas, plain.gammas)

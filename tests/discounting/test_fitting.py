@@ -15,7 +15,7 @@ ABSOLUTE = 1e-7  # accepted absolute error, relative to d(0)
 
 
 def _gammas(rng: np.random.Generator) -> np.ndarray:
-    """Returns 1 to 50 discount factors. Some are nearly equal, 0 or 1."""
+    """Returns 1 to 50 discount factors. Some are nearly equal to each other, and some are 0 or 1."""
     heads = int(rng.integers(1, 51))
     few = 1 - 10 ** rng.uniform(-3, 0, max(1, heads // 3))
     kinds = [

@@ -31,7 +31,7 @@ def test_a_prior_and_its_discount_give_the_same_horizons(grid: Callable[..., Hor
 
 
 @each_grid
-def test_only_the_source_and_the_heads_are_positional(grid: Callable[..., Horizons]) -> None:
+def test_only_the_source_and_the_heads_are_positional_arguments(grid: Callable[..., Horizons]) -> None:
     with pytest.raises(TypeError, match="positional"):
         grid(discount.hyperbolic(0.05), 4, 0.99)
 
@@ -56,8 +56,8 @@ def test_discount_without_a_prior_needs_the_minimax_grid() -> None:
             grid(discount.from_function(halves), 2)
 
 
-def test_with_a_constant_weighting_both_forms_give_the_same_grid() -> None:
-    """For k = 1, w(γ) = 1 everywhere, so the two integrals are equal."""
+def test_power_and_laplace_forms_agree_if_the_weighting_is_constant() -> None:
+    """For k = 1, w(γ) = 1 everywhere, so the integrals of the power form and of the Laplace form are equal."""
     assert hazard.Exponential(1.0).weighting([0.0, 1e-300, 0.5]) == pytest.approx([1, 1, 1], rel=1e-12)
     laplace = paper_grid(hazard.Exponential(1.0), 6, form=mh.Form.LAPLACE)
     power = paper_grid(hazard.Exponential(1.0), 6)
@@ -86,7 +86,7 @@ def test_with_a_constant_weighting_both_forms_give_the_same_grid() -> None:
     ],
     ids=str,
 )
-def test_weighting_at_gamma_zero_is_its_limit(prior: hazard.Prior, limit: float) -> None:
+def test_weighting_at_gamma_0_is_the_limit_of_the_weighting(prior: hazard.Prior, limit: float) -> None:
     assert float(prior.weighting(0.0)) == pytest.approx(limit, rel=1e-9)
     if np.isfinite(limit):
         grid = paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE)
@@ -114,7 +114,7 @@ def test_lower_sum_rejects_an_unbounded_weighting_and_upper_sum_accepts_it(prior
     assert 0.2 < upper.weights.sum() < 1
 
 
-def test_the_first_node_of_a_bounded_prior_is_the_end_of_its_support() -> None:
+def test_first_head_for_a_bounded_prior_corresponds_to_the_largest_hazard() -> None:
     for k in np.linspace(0.3, 2, 50):  # rounding puts -ln e^{-k} above k for some k, and below k for others
         grid = paper_grid(hazard.Uniform(k), 3, gamma_max=0.8, form=mh.Form.LAPLACE)
         assert grid.weights[0] == pytest.approx(np.exp(k) / k * (grid.gammas[1] - grid.gammas[0]), rel=1e-9)
@@ -152,8 +152,10 @@ def test_paper_grid_rejects_priors_with_too_little_probability_below_gamma_max(
 
 
 @pytest.mark.parametrize(("k", "heads", "gamma_max"), [(0.01, 10, 0.99), (0.05, 100, 0.99), (0.05, 100, 0.9)])
-def test_paper_grid_accepts_priors_just_above_the_limit(k: float, heads: int, gamma_max: float) -> None:
-    """At the limit, all heads except the last have a total weight of nearly 5%."""
+def test_paper_grid_accepts_priors_with_just_enough_probability_below_gamma_max(
+    k: float, heads: int, gamma_max: float
+) -> None:
+    """With the smallest accepted probability, all heads except the last have a total weight of nearly 5%."""
     assert paper_grid(hazard.Exponential(k), heads, gamma_max=gamma_max).weights[:-1].sum() > 0.1
     limit = math.log(gamma_max) / math.log(0.05)  # γ_max^{1/k} = 0.05
     others = paper_grid(hazard.Exponential(limit * 1.001), heads, gamma_max=gamma_max).weights[:-1].sum()
@@ -200,12 +202,12 @@ def test_invalid_source_is_rejected_with_a_one_line_message() -> None:
 
 
 @pytest.mark.parametrize("prior", [hazard.Gamma(0.01, 1e-9), hazard.Gamma(0.01, 1e-320), hazard.Exponential(1e-17)])
-def test_error_suggests_no_gamma_max_if_none_suffices(prior: hazard.Prior) -> None:
+def test_error_message_suggests_no_gamma_max_if_every_gamma_max_fails(prior: hazard.Prior) -> None:
     with pytest.raises(InputError, match=r"but it must be at least 0.05; use gauss or minimax$"):
         paper_grid(prior, 10, gamma_max=0.99)
 
 
-def test_discount_counts_powers_that_underflow_as_0() -> None:
+def test_discount_treats_powers_that_underflow_as_0() -> None:
     horizons = Horizons(np.array([0.0, 0.5, 0.99, 1.0]), np.array([0.1, 0.2, 0.3, 0.4]))
     t = np.array([0, 1, 10, 1_021, 1_022, 70_000, 1_000_000])
     expected = sum(w * g ** t.astype(float) for g, w in zip(horizons.gammas, horizons.weights, strict=True))

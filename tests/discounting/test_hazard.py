@@ -51,7 +51,7 @@ def test_survival_starts_at_one_and_falls(prior: hazard.Prior) -> None:
 
 
 @given(priors, times)
-def test_survival_matches_its_average_over_sampled_hazards(prior: hazard.Prior, t: float) -> None:
+def test_survival_matches_the_average_over_sampled_hazards(prior: hazard.Prior, t: float) -> None:
     drawn = np.exp(-prior.sample(np.random.default_rng(1), 20_000) * t)
     standard_error = drawn.std() / math.sqrt(len(drawn))
     assert prior.survival(t) == pytest.approx(drawn.mean(), abs=5 * standard_error + 1e-4)
@@ -267,7 +267,9 @@ def test_samples_equal_a_mixture_of_dirac_priors() -> None:
     np.testing.assert_allclose(Samples(observed, weights).quantile([0.29, 0.31, 0.9]), [0.1, 0.3, 0.5])
 
 
-def test_sums_in_chunks_equal_sums_at_once(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+def test_computing_in_chunks_does_not_change_the_results(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
     observed = Samples(rng.exponential(size=300))
     t = np.arange(500.0)
     at_once = observed.log_survival(t), observed.hazard_rate(t)

@@ -46,7 +46,7 @@ def test_lower_sums_lie_below_the_integral_and_upper_sums_above_it(k: float, n: 
     assert np.all(upper.discount(t) >= top ** (k * t + 1) / (1 + k * t) - 1e-12)
 
 
-def test_both_forms_converge_to_the_discount() -> None:
+def test_power_and_laplace_forms_of_the_paper_grid_converge_to_the_discount() -> None:
     for form in Form:
         for sum_ in Sum:
             wanted = discount.hyperbolic(0.05)
@@ -68,14 +68,14 @@ def test_published_atari_grid_is_not_hyperbolic() -> None:
 
 
 @given(st.floats(0.01, 1), st.integers(1, 12))
-def test_gauss_on_the_exponential_prior_is_gauss_legendre(k: float, n: int) -> None:
+def test_gauss_grid_of_an_exponential_prior_is_gauss_legendre_quadrature(k: float, n: int) -> None:
     x, w = np.polynomial.legendre.leggauss(n)
     grid = gauss_grid(Exponential(k), n)
     np.testing.assert_allclose(grid.gammas, ((1 + x) / 2) ** k, rtol=1e-12)
     np.testing.assert_allclose(grid.weights, w / 2, rtol=1e-12)
 
 
-def test_gauss_errors_match_known_values() -> None:
+def test_errors_of_gauss_grids_match_known_values() -> None:
     assert gauss_grid(ATARI, 3).fit(ATARI, 100).max_error == pytest.approx(0.004, abs=5e-4)
     assert gauss_grid(ATARI, 3).fit(ATARI, 1000).max_error == pytest.approx(0.006, abs=5e-4)
     assert gauss_grid(ATARI, 3).gammas[-1] == pytest.approx(0.99880, abs=5e-6)
@@ -110,7 +110,7 @@ def test_gauss_grid_reproduces_point_masses_exactly() -> None:
     assert gauss_grid(quasi, 2).fit(quasi, 1000).max_error < 1e-12
 
 
-def test_paper_grid_with_one_head_has_gamma_max() -> None:
+def test_paper_grid_with_one_head_uses_gamma_max() -> None:
     grid = paper_grid(Exponential(0.01), 1, gamma_max=0.99)
     assert grid.gammas.tolist() == [0.99]
     assert grid.weights.tolist() == [1.0]
@@ -137,7 +137,7 @@ def test_horizons_are_immutable() -> None:
         horizons.gammas[0] = 0.9
 
 
-def test_horizons_are_equal_by_value() -> None:
+def test_horizons_with_equal_values_are_equal() -> None:
     a, b = (Horizons(np.array([0.0, 0.9]), np.array([0.4, 0.6])) for _ in range(2))
     assert a == b
     assert len({a, b, Horizons(np.array([-0.0, 0.9]), np.array([0.4, 0.6]))}) == 1

@@ -68,7 +68,7 @@ def test_two_minimax_heads_are_as_good_as_a_brute_force_search(wanted: Discount)
 
 
 def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
-    """Counts the extremes of the error with alternating signs."""
+    """Returns the number of extremes of the error whose signs alternate."""
     t = np.arange(t_max + 1)
     error = grid.discount(t) - wanted(t)
     peaks = np.sign(error[np.abs(error) > 0.98 * np.abs(error).max()])
@@ -93,7 +93,7 @@ def test_more_heads_and_larger_caps_never_increase_the_error() -> None:
 
 
 @pytest.mark.parametrize(("heads", "cap"), [(1, 0.5), (3, 0.9), (10, 0.99), (5, 0.9999)])
-def test_grid_has_the_given_number_of_heads_and_cap_and_no_negative_weights(heads: int, cap: float) -> None:
+def test_grid_respects_the_number_of_heads_and_the_cap_and_has_no_negative_weights(heads: int, cap: float) -> None:
     grid = minimax_grid(ATARI, heads, gamma_max=cap, t_max=200)
     assert len(grid) == heads
     assert len(np.unique(grid.gammas)) == heads

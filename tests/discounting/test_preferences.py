@@ -31,7 +31,7 @@ def test_rewards_of_equal_value_are_reported_as_either() -> None:
     assert Offer(1.0, 1.25, 1.0).taken(discount.exponential(0.8), 0) == "either"
 
 
-def test_rewards_with_value_0_are_worth_the_same() -> None:
+def test_rewards_whose_values_are_0_have_equal_values() -> None:
     assert Offer().taken(discount.exponential(0.0), 5) == "either"
     assert Offer().taken(discount.from_function(lambda t: 1.0 if t < 3 else 0.0), 2) == "sooner"
     assert Offer().reversal(discount.exponential(0.0), 10) is None

@@ -49,7 +49,7 @@ def test_weight_of_one_head_matches_a_numerical_search_and_a_formula() -> None:
 
 @settings(max_examples=15)
 @given(st.floats(0.01, 1), st.integers(0, 1000))
-def test_random_weights_do_not_have_a_smaller_error(k: float, seed: int) -> None:
+def test_random_weights_have_no_smaller_error_than_the_best_weights(k: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     wanted, t = discount.hyperbolic(k), np.arange(201)
     found = {method: reweight(HEADS, wanted, t_max=200, method=method, tolerance=1.0) for method in FitMethod}
@@ -90,7 +90,7 @@ def test_priors_deadlines_and_functions_are_accepted() -> None:
     assert doubled.max_error == pytest.approx(2 * plain.max_error, rel=1e-6)
 
 
-def test_error_suggests_a_sufficient_cap() -> None:
+def test_error_message_suggests_a_sufficient_cap() -> None:
     with pytest.raises(
         InputError, match=r"No number of heads with γ ≤ 0.99 would suffice. With a largest γ of \S+, \d+ heads? "
     ) as e:
@@ -107,7 +107,7 @@ def test_error_suggests_a_sufficient_cap() -> None:
 
 
 @pytest.mark.parametrize("wanted", [discount.none(), discount.exponential(1 - 1e-7), discount.hyperbolic(1e-7)])
-def test_error_suggests_a_sufficient_cap_for_very_slow_discounts(wanted: discount.Discount) -> None:
+def test_error_message_suggests_a_sufficient_cap_for_very_slow_discounts(wanted: discount.Discount) -> None:
     t_max, tolerance = 10_000, 1e-4
     with pytest.raises(InputError, match="cannot express") as problem:
         reweight(Horizons(np.array([0.99]), np.ones(1)), wanted, t_max=t_max, tolerance=tolerance)
@@ -126,13 +126,13 @@ def test_a_gamma_just_below_1_is_not_shown_as_1() -> None:
     assert "exponential(γ=0.9999999), expressed by 1 head with γ ≤ 0.9999999: " in str(reweight(near, near.discount))
 
 
-def test_error_suggests_a_sufficient_number_of_heads() -> None:
+def test_error_message_suggests_a_sufficient_number_of_heads() -> None:
     two = Horizons(np.array([0.2, 0.99]), np.ones(2))
     with pytest.raises(InputError, match=r"With the same largest γ, 2 heads chosen by minimax_grid would suffice"):
         reweight(two, discount.hyperbolic(0.1), t_max=200, tolerance=0.04)
 
 
-def test_error_for_a_deadline_suggests_two_ways_to_accept_it() -> None:
+def test_error_message_for_a_deadline_suggests_two_ways_to_accept_the_deadline() -> None:
     wanted = discount.deadline(50)
     with pytest.raises(InputError, match=r"reach an error below 0.4\d+, .*not a mixture") as problem:
         reweight(HEADS, wanted, t_max=200)
@@ -158,7 +158,7 @@ def test_signed_weights_express_a_smooth_discount_without_a_prior() -> None:
 
 
 def test_signed_least_squares_fits_a_deadline_better_than_the_other_methods() -> None:
-    """Compares the largest absolute partial sums of the errors."""
+    """Compares the methods by the largest absolute partial sum of the errors."""
     wanted, t = discount.deadline(30), np.arange(201)
     heads = Horizons(np.array([0.05, 0.35, 0.68, 0.88, 0.957, 0.983, 0.994, 0.998]), np.ones(8))
     wrong = {}

@@ -44,7 +44,7 @@ def test_priors_with_exponent_one_half_match_their_closed_forms() -> None:
 @pytest.mark.parametrize("make", [Stable, MittagLeffler])
 @pytest.mark.parametrize("s", [0.01, 0.1, 0.5, 0.95, 0.99])
 def test_the_laplace_transform_of_a_prior_is_its_discount(make: Callable[..., Prior], s: float) -> None:
-    """Integrates s(t) = ∫ t e^{-λt} F(λ) dλ by the trapezoidal rule in ln λ."""
+    """Integrates s(t) = ∫ t e^{-λt} F(λ) dλ by the trapezoidal rule in ln λ, where F is the cdf."""
     prior, t = make(0.3, s), 2.0
     narrow = make is Stable and s > 0.9  # F rises steeply around λ = k, which needs a finer grid
     log_rate = np.linspace(math.log(0.3 * t) - 0.5, 4.2, 1000) if narrow else np.linspace(-36, 4.2, 500)
@@ -118,7 +118,7 @@ def test_65536_quantiles_are_computed_within_8_seconds(prior: Prior) -> None:
     quantiles = np.asarray(prior.quantile((np.arange(65_536) + 0.5) / 65_536))
     assert time.process_time() - began < 8
     assert np.all(quantiles[1:] >= quantiles[:-1] * (1 - 1e-12))
-    # The mean of e^{-λt} over the quantiles is s(t).
+    # The mean of e^{-λt} over the quantiles is nearly s(t).
     np.testing.assert_allclose(np.exp(-np.multiply.outer(quantiles, T)).mean(axis=0), prior.survival(T), atol=2e-5)
 
 
@@ -169,7 +169,7 @@ def test_all_grids_fit_rachlin_and_ebert_prelec_discounts(wanted: discount.Disco
     assert errors["minimax"] < 2e-3
 
 
-def test_endless_task_needs_survival_times_discount_to_have_a_finite_sum() -> None:
+def test_endless_task_has_values_only_if_discounted_survival_has_a_finite_sum() -> None:
     mdp = HazardousMDP(np.ones((1, 1, 1)), np.ones((1, 1)), discount=discount.ebert_prelec(0.3, 0.5))
     direct = np.exp(-np.sqrt(0.3 * np.arange(20_000))).sum()
     assert action_values(mdp, np.ones((1, 1)))[0, 0] == pytest.approx(direct, rel=1e-12)

@@ -24,7 +24,7 @@ def test_all_sixty_games_can_be_made() -> None:
 
 @pytest.mark.parametrize("game", ["Pong", "Breakout", "Seaquest", "UpNDown", "Qbert", "MsPacman", "MontezumaRevenge"])
 def test_frames_and_rewards_match_gymnasiums_preprocessing(game: str) -> None:
-    """Compares without sticky actions, because the two libraries draw them differently."""
+    """The test uses no sticky actions, because the two libraries draw sticky actions differently."""
     name = f"ALE/{game}-v5"
     bare = gymnasium.make(name, frameskip=1, repeat_action_probability=0.0, full_action_space=False)
     twin = gymnasium.wrappers.AtariPreprocessing(
@@ -52,7 +52,7 @@ def test_frames_and_rewards_match_gymnasiums_preprocessing(game: str) -> None:
 
 
 def test_sticky_actions_have_the_right_probability() -> None:
-    """Each frame repeats the last action with probability 0.25, so an action is j frames late with 0.75 · 0.25^j.
+    """Each frame repeats the last action with probability 0.25, so P(an action is j frames late) = 0.75 · 0.25^j.
 
     The position of Breakout's paddle shows how late the action was.
     """
@@ -87,7 +87,7 @@ def _breakout_after(delay: int) -> np.ndarray:
     return cv2.resize(seen, (84, 84), interpolation=cv2.INTER_AREA)
 
 
-def test_time_limit_truncates_and_returns_the_last_frame() -> None:
+def test_episodes_are_truncated_at_the_time_limit_with_a_last_frame() -> None:
     ours = Atari("Breakout", 2, max_episode_frames=40)
     first = ours.reset(np.arange(2))
     for step in range(25):
@@ -101,7 +101,7 @@ def test_time_limit_truncates_and_returns_the_last_frame() -> None:
     ours.close()
 
 
-def test_equal_seeds_play_equal_games() -> None:
+def test_equal_seeds_give_equal_games() -> None:
     def played() -> np.ndarray:
         ours = Atari("Pong", 3)
         frames = [ours.reset(np.array([5, 6, 7]))]

@@ -39,10 +39,11 @@ def test_the_naive_agent_does_the_chore_on_the_last_day() -> None:
     assert [one.earned for one in found] == pytest.approx([-2.6 / 4, -1 / 2, -0.6], abs=2e-3)
 
 
-def test_only_heads_with_own_values_wait_at_the_crossroads() -> None:
+def test_only_heads_that_bootstrap_from_their_own_actions_wait_at_the_crossroads() -> None:
     """The far road is worth 6.6/11 now and 6.6/12 after one step of waiting, so the best plan does not wait.
 
-    Heads with their own values plan to take different roads after waiting, so their weighted sum prefers to wait.
+    If each head bootstraps from its own best action, the heads plan to take different roads after waiting. The weighted
+    sum of the heads then prefers to wait.
     """
     found = outcomes(CROSSROADS)
     assert [one.undiscounted for one in found] == [0, 6.6, 6.6]
@@ -61,7 +62,7 @@ def test_all_agents_behave_alike_in_the_control() -> None:
         np.testing.assert_array_equal(one.path, found[0].path)
 
 
-def test_agents_with_heads_earn_as_much_as_plans_except_at_the_crossroads() -> None:
+def test_agents_with_heads_earn_as_much_as_planning_agents_except_at_the_crossroads() -> None:
     for dilemma in (TEMPTATION, CHORE, CONTROL):
         for rule, by_plans in ((NAIVE, naive), (PRECOMMITTED, precommitted)):
             assert exact(dilemma, rule).earned == pytest.approx(by_plans(dilemma.mdp(), HORIZONS).values[0])

@@ -56,12 +56,12 @@ def test_observations_have_the_declared_shape_and_type(
 
 
 def test_images_with_channels_first_raise_an_error() -> None:
-    with pytest.raises(ValueError, match=r"must be \[height width channels\], but those of .* are \(3, 64, 64\)"):
+    with pytest.raises(ValueError, match=r"must be \[height width channels\], but .* have shape \(3, 64, 64\)"):
         Gymnasium(lambda: Shown((3, 64, 64)), 1)
 
 
 def test_observations_with_four_axes_raise_an_error() -> None:
-    with pytest.raises(ValueError, match=r"those of .* have 4 axes, \(2, 8, 8, 3\)"):
+    with pytest.raises(ValueError, match=r"the observations of .* have shape \(2, 8, 8, 3\)"):
         Gymnasium(lambda: Shown((2, 8, 8, 3)), 1)
 
 
@@ -121,7 +121,7 @@ class Remembering(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 @pytest.mark.parametrize("one", [Shown((3,)), Remembering(gymnasium.make("CartPole-v1"))])
-def test_environment_that_cannot_be_copied_must_be_a_function(one: gymnasium.Env[Any, Any]) -> None:
+def test_environment_that_cannot_be_copied_must_be_given_as_a_function(one: gymnasium.Env[Any, Any]) -> None:
     name = type(one).__name__
     with pytest.raises(InputError, match=rf"pass a function that makes it, as in env=lambda: {name}\(...\)") as refused:
         world(one)

@@ -35,14 +35,14 @@ def test_survival_of_episodes_matches_the_prior(prior: Prior) -> None:
     assert np.all(np.abs(alive - expected) < 4.5 * error + 1e-4)
 
 
-def test_fatal_step_earns_its_reward() -> None:
+def test_a_step_in_which_the_agent_dies_earns_its_reward() -> None:
     world = Hazard(Foraging("S9").environment(), Dirac(50.0))
     state, _ = world.reset(jax.random.key(0))
     _, step = world.step(jax.random.key(1), state, jnp.asarray(3))
     assert (float(step.reward), bool(step.terminated)) == (9.0, True)
 
 
-def test_minatar_games_step_and_end() -> None:
+def test_a_minatar_game_can_be_played_to_its_end() -> None:
     game = MinAtar("breakout")
     assert (game.actions, game.observation_shape) == (3, (10, 10, 4))
     state, observation = game.reset(jax.random.key(0))

@@ -20,7 +20,7 @@ def best(ways: Shortcut, gamma: float) -> tuple[int, np.ndarray]:
 
 
 def test_values_match_a_hand_calculation() -> None:
-    """The last step pays. Before it, a route has 5 dangerous steps, 11 dry steps, or 4 + 5 · 3 time units with mud."""
+    """Before its last step, a route has 5 dangerous steps, 11 dry steps, or 4 + 5 · 3 time units with mud."""
     for gamma in (0.6, 0.9, 0.98):
         _, values = best(Shortcut(), gamma)
         dry, dangerous = gamma**11, (0.9 * gamma) ** 5

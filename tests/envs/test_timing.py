@@ -22,7 +22,7 @@ from multihorizon.errors import InputError
 
 
 class Timed(gymnasium.Env[Any, Any]):
-    """Returns the given infos in turn. Each episode has three steps and begins with `infos[0]`."""
+    """An environment that returns the given infos in turn. Each episode has three steps and begins with `infos[0]`."""
 
     observation_space, action_space = Box(0, 9, (1,)), Discrete(2)
 
@@ -193,7 +193,7 @@ def test_gymnax_timing_is_read_from_info() -> None:
 
 
 def _alive(environment: Any, episodes: int = 20_000) -> float:
-    """Returns the share of episodes that survive their first step."""
+    """Returns the fraction of episodes that survive their first step."""
 
     def one(key: jax.Array) -> jax.Array:
         reset_key, step_key = jax.random.split(key)
@@ -203,7 +203,7 @@ def _alive(environment: Any, episodes: int = 20_000) -> float:
     return float(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), episodes)).mean())
 
 
-def test_longer_steps_are_survived_less_often_under_hazard() -> None:
+def test_hazard_ends_longer_steps_more_often() -> None:
     assert _alive(Hazard(Ticking(3.0), Dirac(0.2))) == pytest.approx(np.exp(-0.6), abs=0.015)
     assert _alive(Hazard(Ticking(), Dirac(0.2))) == pytest.approx(np.exp(-0.2), abs=0.015)
     # Without `Lethal`, reported survival ends no episode.
@@ -219,7 +219,7 @@ def test_longer_steps_are_survived_less_often_under_hazard() -> None:
 
 
 def test_lethal_shortcut_earns_its_expected_return() -> None:
-    """The route to the goal has five dangerous steps, and the agent survives each with probability 0.9."""
+    """The route to the goal has five dangerous steps, and the agent survives each of them with probability 0.9."""
     environment = Lethal(Shortcut().environment())
 
     def walked(key: jax.Array) -> jax.Array:

@@ -52,7 +52,7 @@ def test_numbers_of_runs_and_steps_match_the_paper() -> None:
             assert configuration.schedule.evaluation_steps == 125_000
 
 
-def test_priority_experiment_differs_only_in_the_priority() -> None:
+def test_agents_of_the_priority_experiment_differ_only_in_their_priority() -> None:
     averaged, largest = experiment("priority").runs[1:3]
     assert (averaged.agent.priority, largest.agent.priority) == (Priority.AVERAGED, Priority.LARGEST_GAMMA)
     alike = replace(largest.agent, name=averaged.agent.name, priority=Priority.AVERAGED)

@@ -57,7 +57,7 @@ def test_convolution_kernels_reject_unsupported_sizes() -> None:
 @pytest.mark.parametrize("how", [Convolve.PRODUCTS, Convolve.FUSED])
 @pytest.mark.parametrize(("size", "stride"), [(4, 3), (3, 2), (2, 3), (5, 1)])
 def test_convolutions_of_any_size_and_stride_match_plain_jax(size: int, stride: int, how: Convolve) -> None:
-    """Sizes that the kernels do not support, such as 4 with stride 3, use matrix products instead."""
+    """The kernels support none of the tested sizes, so `FUSED` uses matrix products."""
     given = layer(9, 16, size, stride, 32)
     found = with_gradients(lambda x, w, b: convolution.convolve_and_rectify(x, w, b, stride, how), *given)
     expected = with_gradients(lambda x, w, b: jax.nn.relu(plain(x, w, stride) + b), *given)
@@ -93,7 +93,7 @@ def test_replay_kernels_lower_for_a_gpu() -> None:
 
 
 def priorities(blocks: int, width: int) -> tuple[jax.Array, jax.Array]:
-    """Returns priorities for two seeds, 30% of them 0, and their sums by block."""
+    """Returns priorities for two seeds, and the sums of their blocks. About 30% of the priorities are 0."""
     keys = jax.random.split(jax.random.key(3))
     held = jax.random.uniform(keys[0], (2, blocks, width)) * (jax.random.uniform(keys[1], (2, blocks, width)) > 0.3)
     return held, held.sum(axis=-1)
@@ -113,7 +113,7 @@ def test_the_draw_kernel_matches_plain_jax(blocks: int, width: int) -> None:
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 @pytest.mark.parametrize("draw", [fused_replay.draw, replay._draw])
-def test_drawn_indices_stay_in_bounds_for_any_priorities(draw: Any, bad: float) -> None:
+def test_drawn_indices_stay_in_bounds_if_priorities_are_not_finite(draw: Any, bad: float) -> None:
     """Until divergence is detected, training writes to the drawn indices, so they must lie in bounds."""
     held, sums = priorities(10, 12)
     parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
@@ -122,10 +122,10 @@ def test_drawn_indices_stay_in_bounds_for_any_priorities(draw: Any, bad: float) 
         assert 0 <= indices.min() <= indices.max() < 120
 
 
-def test_the_write_kernel_updates_only_positive_priorities_and_block_sums() -> None:
+def test_the_write_kernel_updates_block_sums_and_priorities_except_zeros() -> None:
     held, sums = priorities(7, 13)
     indices = jnp.stack([jax.random.permutation(key, 91)[:32] for key in jax.random.split(jax.random.key(5))])
-    indices = indices.at[:, 1].set(indices[:, 0])  # the same index twice, with the same value
+    indices = indices.at[:, 1].set(indices[:, 0])  # two entries have the same index and the same value
     values = jax.random.uniform(jax.random.key(6), (2, 32), minval=0.1).at[:, :2].set(0.7)
     written, written_sums = jax.vmap(fused_replay.write)(held, sums, indices, values)
     expected = np.asarray(held).reshape(2, -1).copy()

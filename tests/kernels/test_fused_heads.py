@@ -41,7 +41,7 @@ def plain(weight: Any, bias: Any, features: Any, action: Any, target: Any) -> An
 
 
 def with_gradients(one: Any, learned: Any, actions: Any, targets: Any) -> Any:
-    """Returns the gradients of a weighted sum of losses, and the losses and values."""
+    """Returns the gradients of a weighted sum of the losses, then the losses, then the values."""
     weights = jnp.arange(1.0, actions.size * HEADS + 1).reshape(*actions.shape, HEADS)
 
     def objective(learned: Any) -> Any:

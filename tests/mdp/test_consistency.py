@@ -36,7 +36,7 @@ def quasi(beta: float, delta: float) -> Horizons:
 
 
 def chore(cost: float, pay: float = 1.8) -> HazardousMDP:
-    """Returns O'Donoghue and Rabin's task: it costs now, pays at the next step, and can always be put off."""
+    """Returns O'Donoghue and Rabin's chore: doing the chore costs now, pays a step later, and can be put off."""
     transitions = np.zeros((2, 2, 2))
     transitions[0, DO, 1] = transitions[0, WAIT, 0] = 1
     return HazardousMDP(transitions, np.array([[-cost, 0.0], [pay, pay]]))
@@ -63,7 +63,7 @@ def every_policy(mdp: HazardousMDP) -> list[np.ndarray]:
 
 
 def values_of(mdp: HazardousMDP, horizons: Horizons, actions: np.ndarray) -> np.ndarray:
-    """Returns Q under the discount of the horizons from `action_values`, which uses no heads."""
+    """Computes Q under the discount of the horizons with `action_values`, which uses no heads."""
     return action_values(replace(mdp, discount=horizons.discount), np.eye(mdp.actions)[actions])
 
 
@@ -86,7 +86,7 @@ def test_naive_agent_procrastinates_forever() -> None:
 def test_best_responses_that_cycle_raise_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multihorizon.mdp.consistency.MOST_POLICIES", 1)
     monkeypatch.setattr("multihorizon.mdp.consistency.BEST_RESPONSES", 20)
-    with pytest.raises(InputError, match="40 best responses from each of 3 starts found none"):
+    with pytest.raises(InputError, match="40 best responses from each of 3 initial policies found none"):
         sophisticated(chore(0.8), quasi(0.5, 0.99))
 
 
@@ -97,7 +97,7 @@ def test_chore_without_an_equilibrium_raises_an_error() -> None:
         InputError, match=r"no equilibrium in pure policies .*none of the 4 pure policies is one; give steps"
     ):
         sophisticated(mdp, horizons)
-    # With a deadline there is an equilibrium: the agent does the chore at the last step at which it pays.
+    # With a deadline there is an equilibrium: the agent does the chore at the last step at which the chore pays.
     ended = sophisticated(mdp, horizons, steps=4)
     assert ended.actions[:, 0].tolist() == [WAIT, WAIT, DO, WAIT]
     assert ended.values[0] == pytest.approx(0.5 * 0.99**2 * (-0.8 + 0.99 * 1.8))
@@ -119,7 +119,7 @@ def test_naive_agent_reverses_its_preference() -> None:
 
 
 def test_own_and_acting_bootstraps_give_different_values() -> None:
-    """With `own`, the patient head plans to wait for 1.8. With `acting`, it expects the agent to take 1."""
+    """With `own`, the patient head plans to wait for reward 1.8. With `acting`, this head expects reward 1."""
     mdp, horizons = fork(), quasi(0.6, 0.95)
     own = own_head_values(mdp, horizons)
     acting = acting_head_values(mdp, horizons, naive_by_heads(mdp, horizons).actions[0])
@@ -254,7 +254,7 @@ def test_iterated_best_responses_find_an_equilibrium(seed: int) -> None:
     np.testing.assert_allclose(greedy.max(axis=1), found.values, atol=1e-9)
 
 
-def test_sophisticated_reports_both_of_two_equilibria() -> None:
+def test_sophisticated_reports_two_equilibria() -> None:
     """A repeated project of two phases is worth starting only if later selves continue it."""
     beta, delta = 0.7, 0.97
     transitions = np.zeros((2, 2, 2))

@@ -18,7 +18,7 @@ from multihorizon.mdp import HazardousMDP, action_values, optimal_control, q_lea
 
 
 def random_mdp(seed: int, whole: bool) -> tuple[HazardousMDP, np.ndarray]:
-    """Returns a random MDP with whole or real durations of up to 4, and a random policy."""
+    """Returns a random MDP and a random policy. The durations are whole or real numbers up to 4."""
     rng = np.random.default_rng(seed)
     transitions = rng.dirichlet(np.ones(3), size=(3, 2)) * 0.95
     durations = rng.integers(1, 5, size=(3, 2)) if whole else rng.uniform(0.2, 4, size=(3, 2))
@@ -72,7 +72,7 @@ def test_values_with_whole_durations_match_an_average_over_hazards(seed: int, pr
     st.sampled_from([[1, 2, 5], [1, 3e5, 1e6], [0.1, 0.2, 0.3, 0.7], [0.37211, math.pi]]),
     st.booleans(),
 )
-def test_sums_over_reward_times_match_an_average_over_linear_systems(
+def test_values_summed_over_reward_times_match_an_average_over_linear_systems(
     seed: int, lengths: list[float], at_risk: bool
 ) -> None:
     """The average solves one linear system for each γ of the discount and each hazard of the prior."""
@@ -94,7 +94,7 @@ def test_sums_over_reward_times_match_an_average_over_linear_systems(
 
 @settings(max_examples=10)
 @given(st.integers(0, 1000))
-def test_sums_over_reward_times_match_unit_steps_under_a_power_law(seed: int) -> None:
+def test_values_summed_over_reward_times_match_unit_steps_under_a_power_law(seed: int) -> None:
     mdp, policy = random_mdp(seed, whole=True)
     mdp = replace(mdp, discount=discount.hyperbolic(0.3))
     with pytest.MonkeyPatch.context() as patch:
@@ -117,7 +117,7 @@ def test_long_durations_do_not_slow_down_the_sum() -> None:
     assert time.process_time() - began < 5
 
 
-def test_durations_and_survivals_of_one_change_nothing() -> None:
+def test_values_do_not_change_if_all_durations_and_survivals_are_1() -> None:
     plain, policy = random_mdp(1, whole=True)
     plain = replace(plain, durations=None, survivals=None, discount=discount.hyperbolic(0.1))
     ones = replace(plain, durations=np.ones((3, 2)), survivals=np.ones((3, 2)))
@@ -125,7 +125,7 @@ def test_durations_and_survivals_of_one_change_nothing() -> None:
 
 
 def test_values_of_a_dangerous_shortcut_match_a_hand_calculation() -> None:
-    """Action 0 lasts 4 and is safe. Action 1 lasts 1 and is survived with probability ½. The reward is 1."""
+    """Action 0 has duration 4 and is safe. Action 1 has duration 1 and survival probability ½. The reward is 1."""
     transitions = np.zeros((2, 2, 2))
     transitions[0, :, 1] = 1
     rewards = np.array([[0.0, 0.0], [1.0, 1.0]])

@@ -88,7 +88,7 @@ def test_values_are_averages_over_hazards(prior: hazard.Prior, gamma: float) -> 
 
 
 @given(st.integers(0, 1000), st.sampled_from(PRIORS), st.integers(1, 6))
-def test_lemma_for_finitely_many_horizons(seed: int, prior: hazard.Prior, heads: int) -> None:
+def test_lemma_holds_for_finitely_many_horizons(seed: int, prior: hazard.Prior, heads: int) -> None:
     """d(t) = Σ wᵢ γᵢ^t gives Q^{H, d} = Σ wᵢ Q^{H, γᵢ}, for weights of either sign."""
     rng = np.random.default_rng(seed)
     mdp, policy = random_mdp(seed)
@@ -100,7 +100,7 @@ def test_lemma_for_finitely_many_horizons(seed: int, prior: hazard.Prior, heads:
 
 
 @pytest.mark.parametrize("prior", [Exponential(0.3), Uniform(0.5), Gamma(0.1, 2.0)], ids=repr)
-def test_lemma_for_the_integral_over_gamma(prior: hazard.Prior) -> None:
+def test_lemma_holds_for_the_integral_over_gamma(prior: hazard.Prior) -> None:
     """Q^{H, d} = ∫ w(γ) Q^{H, γ} dγ, with w(γ) from the prior that implies d."""
     mdp, policy = random_mdp(5)
     mdp = replace(mdp, hazard=Exponential(0.05))
@@ -138,7 +138,7 @@ def test_simulated_hazard_and_simulated_discount_have_equal_values() -> None:
 
 
 def endless(reward: float = 1.0) -> tuple[HazardousMDP, np.ndarray]:
-    """Returns an MDP with one action, which always leads to state 1, and its only policy."""
+    """Returns an MDP with one action, which always leads to state 1, and the policy that takes this action."""
     transitions = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
     return HazardousMDP(transitions, np.array([[1.0], [reward]])), np.ones((2, 1))
 
@@ -246,7 +246,7 @@ def test_float32_rounding_of_probabilities_does_not_end_episodes(kept: Any, seed
     np.testing.assert_allclose(action_values(found, policy), expected, atol=1e-12 * np.abs(expected).max())
 
 
-def test_float32_sums_clearly_below_one_still_end_episodes() -> None:
+def test_float32_probabilities_with_a_sum_clearly_below_1_end_episodes() -> None:
     ends = np.full((2, 1, 2), np.float32(0.4999))
     found = action_values(HazardousMDP(ends, np.ones((2, 1))), np.ones((2, 1), np.float32))
     np.testing.assert_allclose(found, 1 / (1 - 2 * float(np.float32(0.4999))), rtol=1e-10)
@@ -280,7 +280,7 @@ def test_values_under_a_numerical_prior_match_its_closed_form() -> None:
         np.testing.assert_allclose(found, 0.1**-1.02 * special.zeta(1.02, 10), rtol=1e-9)
 
 
-def test_values_of_one_state_match_a_hand_calculation() -> None:
+def test_values_of_a_one_state_mdp_match_a_hand_calculation() -> None:
     """The state pays 2 and continues with probability ½: Q = Σ 2 · 2^{-t} d(t)."""
     mdp = HazardousMDP(np.array([[[0.5]]]), np.array([[2.0]]), Exponential(1.0), discount.quasi_hyperbolic(0.5, 0.8))
     expected = 2 + sum(2 * 0.5**t * 0.5 * 0.8**t / (1 + t) for t in range(1, 200))

@@ -99,7 +99,7 @@ def test_probability_of_improvement_has_an_interval(tmp_path: Path, rng: np.rand
         ({"A": [5.0, 5.0, 5.0]}, {"A": [5.0, 5.0, 5.0]}, ()),  # no interval
     ],
 )
-def test_a_comparison_with_an_interval_lists_agents_whose_seeds_all_tie(
+def test_comparison_names_agents_whose_seeds_all_tie_only_if_there_is_an_interval(
     baseline: dict[str, list[float]],
     challenger: dict[str, list[float]],
     tied: tuple[str, ...],
@@ -119,7 +119,7 @@ def test_aggregates_have_a_warning_if_all_seeds_of_an_agent_tie(rng: np.random.G
         assert ("All seeds of a have the same score" in warning) == warned
 
 
-def test_a_win_of_every_seed_has_no_interval(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_win_probability_has_no_interval_if_all_seeds_win(tmp_path: Path, rng: np.random.Generator) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[1.0], [2.0], [3.0]])
     write_run(tmp_path / "b", "multi-rainbow", "foraging", [[4.0], [5.0], [6.0]])
     pair = compare(score_runs(read(tmp_path)), ("rainbow", "multi-rainbow"), BEST, rng)

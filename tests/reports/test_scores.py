@@ -70,7 +70,7 @@ def test_a_note_names_runs_with_fewer_than_five_iterations(tmp_path: Path) -> No
     write_run(tmp_path / "a", "rainbow", "foraging", [range(5)] * 2)
     assert score_runs(read(tmp_path)).notes == []
     write_run(tmp_path / "b", "dqn", "foraging", [range(4)] * 2)
-    said = "Runs in foraging have fewer than 5 iterations, so the score of the last 5 covers them all."
+    said = "Runs in foraging have fewer than 5 iterations, so the score of the last 5 covers all iterations."
     assert said in score_runs(read(tmp_path)).notes
 
 

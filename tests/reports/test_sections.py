@@ -49,7 +49,7 @@ def test_a_report_shows_all_games_of_the_papers_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_tied", [True, False])
-def test_every_interval_of_seeds_that_all_tie_has_a_warning(
+def test_reports_warn_about_intervals_if_all_seeds_of_an_agent_tie(
     is_tied: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_run(tmp_path / "a", "rainbow", "foraging", [[4.0], [5.0], [5.0]])
@@ -77,7 +77,7 @@ def test_every_interval_of_seeds_that_all_tie_has_a_warning(
         (["Pong", "Qbert"], 3, []),
     ],
 )
-def test_every_interval_of_few_seeds_in_one_environment_has_a_warning(
+def test_reports_warn_about_intervals_from_few_seeds_in_one_environment(
     games: list[str], seeds: int, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng = np.random.default_rng(0)

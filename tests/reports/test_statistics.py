@@ -26,13 +26,13 @@ def test_measures_match_values_computed_by_hand() -> None:
 
 
 def test_number_of_trimmed_runs_is_rounded_down() -> None:
-    # One of five runs is trimmed at each end, and 13 of 55 runs.
+    # At each end, one of 5 runs is trimmed, or 13 of 55 runs.
     assert iqm([np.array([9.0, 1.0, 2.0, 3.0, -50.0])]) == 2.0
     assert iqm([np.arange(55.0)]) == 27.0
     assert iqm([np.array([4.0])]) == 4.0
 
 
-def test_trimmed_mean_counts_edge_runs_in_part() -> None:
+def test_trimmed_mean_may_include_part_of_a_run() -> None:
     # A fifth of four runs is 0.8 of a run. Trimming it at each end leaves 0.2 of the first and of the last run.
     assert iqm([np.array([0.0, 1.0, 2.0, 10.0])], 0.2) == pytest.approx((0.2 * 0 + 1 + 2 + 0.2 * 10) / 2.4)
     assert statistics.trimmed_share([np.zeros(3), np.zeros(3)]) == 1 / 6
@@ -41,7 +41,8 @@ def test_trimmed_mean_counts_edge_runs_in_part() -> None:
 def test_probability_of_improvement_matches_a_value_computed_by_hand() -> None:
     challenger = [np.array([1.0, 3.0]), np.array([5.0])]
     baseline = [np.array([2.0, 3.0]), np.array([4.0, 5.0])]
-    # First game: 1 loses twice, 3 wins once and ties once. Second game: 5 wins once and ties once.
+    # In the first game, score 1 loses twice; score 3 wins once and ties once.
+    # In the second game, score 5 wins once and ties once.
     assert probability_of_improvement(challenger, baseline) == pytest.approx((1.5 / 4 + 1.5 / 2) / 2)
 
 
@@ -71,7 +72,6 @@ def test_intervals_have_equal_tails() -> None:
 
 @given(st.lists(st.lists(st.floats(-5, 5), min_size=2, max_size=6), min_size=1, max_size=5), st.integers(0, 2**20))
 def test_statistics_of_many_resamples_match_statistics_of_each_resample(games: list[list[float]], seed: int) -> None:
-    """Resampling also keeps each seed in its game."""
     strata = [np.array(game) for game in games]
     drawn = statistics.resampled(strata, np.random.default_rng(seed), 7)
     for game, again in zip(strata, drawn, strict=True):
@@ -86,7 +86,7 @@ def test_statistics_of_many_resamples_match_statistics_of_each_resample(games: l
 
 
 @given(st.lists(st.lists(st.floats(-5, 5), min_size=1, max_size=6), min_size=1, max_size=5))
-def test_measures_obey_their_laws(games: list[list[float]]) -> None:
+def test_measures_have_their_mathematical_properties(games: list[list[float]]) -> None:
     strata = [np.array(game) for game in games]
     everything = np.concatenate(strata)
     for measure in (iqm, mean, median):
@@ -104,7 +104,7 @@ def test_measures_obey_their_laws(games: list[list[float]]) -> None:
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("skewed", [False, True])
 def test_intervals_contain_the_truth_in_95_percent_of_trials(seeds: int, skewed: bool) -> None:
-    """With three seeds, the plain bootstrap covers the truth in only 88% of trials."""
+    """With three seeds, intervals of the ordinary bootstrap contain the truth in only 88% of trials."""
     rng = np.random.default_rng(seeds)
     centres = np.linspace(0, 3, 26)
 
@@ -122,8 +122,8 @@ def test_intervals_contain_the_truth_in_95_percent_of_trials(seeds: int, skewed:
     assert 0.93 <= covered / trials <= 0.97
 
 
-# Values and plain bootstrap intervals that benchmarks/rliable_agreement.py prints with rliable 1.2.0. The bootstrap has
-# 20,000 replications, or 2,000 for the probability of improvement.
+# Values and ordinary bootstrap intervals that benchmarks/rliable_agreement.py prints with rliable 1.2.0. The bootstrap
+# has 20,000 replications, or 2,000 for the probability of improvement.
 RLIABLE = {
     "median": (1.199310, 1.050, 1.377),
     "IQM": (1.172927, 1.054, 1.289),
@@ -171,7 +171,7 @@ def test_coverage_in_one_environment_never_exceeds_its_bound(seeds: int, skewed:
 
 
 def test_intervals_contain_the_truth_unless_all_seeds_of_an_agent_tie() -> None:
-    """Runs reach the largest score in 80% (first agent) or 70% of cases, so the true probability is 0.55."""
+    """The agents reach the largest score with probabilities 0.8 and 0.7, so the true probability is 0.55."""
     rng = np.random.default_rng(0)
     covered: dict[bool, list[bool]] = {False: [], True: []}
     for _ in range(600):

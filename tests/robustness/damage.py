@@ -59,7 +59,7 @@ EDITED = ", and no checksum"
 FOLDER, PRECIOUS, CANARY = "damaged", "precious.txt", "nobody may touch this"
 LONGEST = 60.0  # time limit of a command, in seconds
 HUGE = 2**30  # size in bytes of a file that no command may load into memory
-# The commands that must refuse this file if it is a link or belongs to another run.
+# For each file, the commands that must refuse the file if it is a link or belongs to another run.
 READ_BY = {
     "config.json": ("resume", "evaluate", "report"),
     "metrics.jsonl": ("resume", "report"),

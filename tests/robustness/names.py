@@ -84,7 +84,7 @@ NAMES = [
     "dqn\u200c",
     "🙂" * 100,
 ]
-ON_TERMINAL = 0.25  # this share of cases also tests `watch`, and two commands on a terminal
+ON_TERMINAL = 0.25  # probability that a case also tests `watch`, and runs two commands on a terminal
 # Escape sequences that the commands print for colours and movements of the cursor.
 OURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -1,4 +1,4 @@
-"""Trains short runs for tests that disturb them, and compares the results."""
+"""Trains the short runs that other tests disturb, and compares their results."""
 
 import os
 import subprocess

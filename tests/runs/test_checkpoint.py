@@ -26,7 +26,7 @@ def nothing(*_: object) -> None:
 
 
 def lasting(training: Any) -> Any:
-    """Removes the counts of an iteration, which checkpoints do not store."""
+    """Removes the counters that checkpoints do not store."""
     return training._replace(tally=None, episodes=None)
 
 
@@ -37,7 +37,7 @@ def equal(a: Any, b: Any) -> bool:
     return all(np.array_equal(data(x), data(y)) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 
 
-def test_checkpoint_in_pieces_restores_the_same_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_written_in_pieces_restores_the_same_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "PIECE_BYTES", 1_000)
     agent = small("multi-rainbow", compute_dtype="bfloat16")
     trainer = trainer_of(agent, steps=200, seeds=2)
@@ -51,8 +51,7 @@ def test_checkpoint_in_pieces_restores_the_same_state(tmp_path: Path, monkeypatc
     assert equal(lasting(training), lasting(back))
 
 
-def test_restore_ignores_unknown_counts_but_no_other_unknown_array(tmp_path: Path) -> None:
-    """Another version may count other things during an iteration."""
+def test_restore_ignores_unknown_counters_but_rejects_other_unknown_arrays(tmp_path: Path) -> None:
     trainer = trainer_of(small(), steps=200)
     training, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)

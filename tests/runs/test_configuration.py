@@ -84,7 +84,7 @@ pytestmark = pytest.mark.usefixtures("no_type_checks")
 
 
 def same(a: Any, b: Any) -> bool:
-    """Returns whether two values and their types are equal."""
+    """Returns whether two values are equal and have the same type."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, Enum | Horizons | str) or not hasattr(a, "__dataclass_fields__"):
@@ -197,7 +197,7 @@ def test_refused_change_leaves_a_finished_run_unchanged(run: mh.Run, changes: An
 
 
 @pytest.mark.parametrize("name", ODD_COUNTS)
-def test_change_of_the_wrong_type_is_refused(run: mh.Run, name: str) -> None:
+def test_resume_refuses_a_setting_of_the_wrong_type(run: mh.Run, name: str) -> None:
     for value in (None, "", "a", math.nan, -1, 10**400, np.zeros(2), [True]):
         with pytest.raises(InputError, match=rf"^{name} must be [^\n]+$"):
             run.resume(**{name: value})

@@ -77,7 +77,7 @@ def test_folder_that_cannot_exist_gives_an_input_error(name: str, tmp_path: Path
         mh.train(AGENT, "foraging", out=folder, **SIZES)
 
 
-def test_checkpoint_paths_lists_regular_files_by_descending_number(tmp_path: Path) -> None:
+def test_checkpoint_paths_are_regular_files_in_descending_order(tmp_path: Path) -> None:
     names = [f"iteration-{number}-00000000.npz" for number in ("000002", "999999", "1000000", "00000x", "٣")]
     for name in names:
         (tmp_path / name).touch()

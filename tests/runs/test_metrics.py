@@ -50,7 +50,7 @@ def test_invalid_lengths_are_rejected(name: str, wrong: object) -> None:
         parse_line(json.dumps(LINE | {name: wrong}), num_seeds=2)
 
 
-def test_return_equals_length_if_every_step_pays_one(tmp_path: Path) -> None:
+def test_return_equals_length_if_every_reward_is_one(tmp_path: Path) -> None:
     agent = mh.agent("dqn", warm_up_steps=200, replay_capacity=1_000, batch=8)
     run = mh.train(agent, "CartPole-v1", steps=300, training_steps=300, evaluation_steps=100, out=tmp_path / "run")
     (row,) = run.metrics

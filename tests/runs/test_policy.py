@@ -82,7 +82,7 @@ def test_saving_over_a_policy_is_atomic(policy: mh.Policy, tmp_path: Path, monke
     assert_same_weights(mh.load(folder), other)
 
 
-def test_policy_with_the_old_name_of_the_weights_file_loads(policy: mh.Policy, tmp_path: Path) -> None:
+def test_policy_can_be_loaded_if_its_weights_file_has_the_old_name(policy: mh.Policy, tmp_path: Path) -> None:
     folder = policy.save(tmp_path / "policy")
     (weights,) = folder.glob("*.safetensors")
     weights.rename(folder / "weights.safetensors")

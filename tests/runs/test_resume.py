@@ -156,7 +156,7 @@ def test_interrupt_keeps_the_checkpoint_that_holds_the_replay_buffer(tmp_path: P
         np.testing.assert_array_equal(value, weights(tmp_path / "stopped")[name])
 
 
-def test_run_killed_before_its_final_weights_can_be_finished(tmp_path: Path) -> None:
+def test_resuming_a_run_without_its_final_weights_writes_the_same_weights(tmp_path: Path) -> None:
     run(tmp_path)
     kept = weights(tmp_path)
     (tmp_path / "weights.npz").unlink()
@@ -319,7 +319,7 @@ LINE = "train dqn --env gym/CartPole-v1 --steps 6000 --training-steps 1000 --eva
 
 
 def test_run_killed_at_random_times_equals_an_uninterrupted_run(tmp_path: Path) -> None:
-    """Sends SIGKILL three times. `benchmarks/kill.py` does so at least twenty times."""
+    """The test sends SIGKILL three times, and `benchmarks/kill.py` at least twenty times."""
     assert main([*LINE.split(), "--out", str(tmp_path / "whole")]) == 0
     command = [sys.executable, "-m", "multihorizon"]
     words = [*LINE.split(), "--out", str(tmp_path / "killed")]

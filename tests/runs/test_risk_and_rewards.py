@@ -11,7 +11,7 @@ import pytest
 import multihorizon as mh
 
 SURE, GAMBLE = 0, 1
-DELAY = 4  # steps until the prize
+DELAY = 4  # the number of steps from the first step to the reward
 
 
 class Gamble:
@@ -37,7 +37,7 @@ class Gamble:
 
 
 class HostGamble(gymnasium.Env):
-    """The same environment on the host."""
+    """`Gamble` as a Gymnasium environment."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (2 * DELAY + 1,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -140,7 +140,7 @@ def test_risk_with_negative_weights_is_rejected(policy: mh.Policy) -> None:
 
 
 def test_expected_reward_comes_at_the_right_time(policy: mh.Policy) -> None:
-    """The prize comes DELAY steps after the first step, and is worth 1.25 on average."""
+    """The reward comes DELAY steps after the first step, and its mean is 1.25."""
     timeline = policy.expected_rewards(START, t_max=30)
     mean_time = timeline.rewards @ ((timeline.starts + timeline.ends - 1) / 2) / timeline.rewards.sum()
     assert mean_time == pytest.approx(DELAY, rel=0.35)

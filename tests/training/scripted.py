@@ -1,4 +1,4 @@
-"""Environments whose frames encode their origin, and trainers for these environments."""
+"""Environments whose frames contain the seed, the episode and the time, and trainers for these environments."""
 
 from collections.abc import Callable
 from dataclasses import replace

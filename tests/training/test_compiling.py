@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from training.scripted import after, small, trainer_of
 
 from multihorizon.training import compiling
 from multihorizon.training.compiling import IN_ONE_GRAPH, call, compiled, updates
@@ -11,12 +12,44 @@ from multihorizon.training.compiling import IN_ONE_GRAPH, call, compiled, update
 
 def test_unsupported_xla_options_give_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(compiling.OPTIONS, "cpu", {"xla_cpu_no_such_option": True})
-    compiling._options.cache_clear()
+    compiling.options_for.cache_clear()
     try:
         with pytest.warns(UserWarning, match="XLA does not support xla_cpu_no_such_option, so programs will be slower"):
             assert compiled(lambda x: 2 * x)(3) == 6
     finally:
-        compiling._options.cache_clear()
+        compiling.options_for.cache_clear()
+
+
+@pytest.mark.parametrize("emitters", [True, False])
+@pytest.mark.parametrize("name", ["multi-rainbow", "dqn"])
+def test_options_for_updates_change_no_bit_of_training(
+    name: str, emitters: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its region analysis, XLA omits copies. In programs that store transitions, it omitted necessary ones."""
+    monkeypatch.setitem(compiling.OPTIONS, "cpu", compiling.OPTIONS["cpu"] | {"xla_cpu_use_fusion_emitters": emitters})
+    states = []
+    for update_options in (compiling.UPDATE_OPTIONS, {}):
+        monkeypatch.setattr(compiling, "UPDATE_OPTIONS", update_options)
+        compiling.options_for.cache_clear()
+        states.append(after(trainer_of(small(name), environments=4, steps=400))[0])
+    compiling.options_for.cache_clear()
+    assert int(np.min(states[0].tally.updates)) > 50
+    for (path, one), other in zip(
+        jax.tree_util.tree_leaves_with_path(states[0]), jax.tree.leaves(states[1]), strict=True
+    ):
+        assert bool(jnp.all(one == other)), jax.tree_util.keystr(path)
+
+
+@pytest.mark.parametrize("only_updates", [True, False])
+def test_flags_of_the_user_override_compiler_options(only_updates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "xla_cpu_copy_insertion_use_region_analysis"
+    monkeypatch.delenv("XLA_FLAGS")
+    compiling.options_for.cache_clear()
+    assert (name in compiling.options_for("cpu", only_updates)) == only_updates
+    monkeypatch.setenv("XLA_FLAGS", " ".join(f"--{option}=" for option in [*compiling.OPTIONS["cpu"], name]))
+    compiling.options_for.cache_clear()
+    assert compiling.options_for("cpu", only_updates) == {}
+    compiling.options_for.cache_clear()
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 10, 40])

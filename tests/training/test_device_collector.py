@@ -61,7 +61,7 @@ class Unsound:
 @pytest.mark.parametrize("phase", ["training", "evaluation"])
 def test_a_nan_reward_stops_training(phase: str) -> None:
     trained, judged = (Unsound() if phase == one else FIELD.environment() for one in ("training", "evaluation"))
-    schedule = Schedule(1, 100, 20)  # without updates
+    schedule = Schedule(1, 100, 20)  # ends before the first update
     collector = DeviceCollector(small("dqn"), trained, world("foraging").torso, schedule, 1, 4)
     trainer = Trainer(collector, schedule, DeviceEvaluator(collector.core.learner, judged, 2))
     with pytest.raises(DivergenceError, match=f"reward that is not finite.*an episode in {phase} is nan") as caught:
@@ -69,7 +69,7 @@ def test_a_nan_reward_stops_training(phase: str) -> None:
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(caught.value.parameters))
 
 
-def test_parallel_seeds_equal_single_runs() -> None:
+def test_parallel_seeds_give_the_same_results_as_single_runs() -> None:
     agent = small("hyper-rainbow")
     together, _ = after(trainer_of(agent, seeds=3), 8)  # 200 updates
     single, apart = trainer_of(agent), []
@@ -78,8 +78,8 @@ def test_parallel_seeds_equal_single_runs() -> None:
         both = zip(jax.tree.leaves(together.learner.parameters), jax.tree.leaves(alone.learner.parameters), strict=True)
         apart.append(max(np.abs(a[s] - b[0]).max() for a, b in both))
         np.testing.assert_array_equal(together.replay.actions[s, :400], alone.replay.actions[0, :400])
-    # In about one of six seeds, rounding changes a sample, and weights then differ by thousandths. This is allowed for
-    # one of the three seeds. Weights of different seeds differ by tenths.
+    # Rounding changes a sample in about one of six seeds. The weights of that seed then differ by thousandths. The test
+    # allows this difference for one of the three seeds. Weights of two different seeds differ by tenths.
     assert sorted(apart)[1] < 2e-4
     assert max(apart) < 1e-2
 
@@ -118,8 +118,9 @@ def test_streams_store_whole_episodes() -> None:
     assert {TERMINATED, TRUNCATED, FINAL} <= kinds
 
 
-@pytest.mark.parametrize("environments", [1, 6, 8])  # 4 rows per update, 3 updates per 2 rows, 2 updates per row
-def test_every_four_steps_have_one_update_with_any_number_of_environments(environments: int) -> None:
+# The cycles have 4 rows and 1 update, 2 rows and 3 updates, or 1 row and 2 updates.
+@pytest.mark.parametrize("environments", [1, 6, 8])
+def test_there_is_one_update_per_four_steps_for_any_number_of_environments(environments: int) -> None:
     trainer = trainer_of(small("dqn", warm_up_steps=240), environments=environments, steps=240 + 24 * 4 * environments)
     training, outcome = after(trainer, 0)
     ends = np.asarray(training.replay.ends[0])

@@ -1,6 +1,7 @@
 """Training programs reuse the memory of a donated array only for the new value of that array.
 
-If a different result reused this memory, XLA would have to move the array first. On a GPU, XLA overwrote such arrays.
+If a different result reused this memory, XLA would have to move the array first. On a GPU, XLA wrote the result before
+it moved the array, so the array was lost.
 """
 
 import re
@@ -22,7 +23,7 @@ from multihorizon.training.trainer import Iteration
 
 
 def moved(program: Any, given: tuple[Any, ...], returned: tuple[str, ...] = ()) -> list[str]:
-    """Returns the results that reuse the memory of a different argument. `returned` names the results of a tuple."""
+    """Lists results that reuse the memory of a different argument. `returned` has a name for each returned value."""
     text = program.lower(*given).as_text(debug_info=True)
     main = next(line for line in text.splitlines() if "func.func public @main(" in line)
     results = re.findall(r'jax\.result_info = "result([^"]*)"', main)
@@ -72,7 +73,7 @@ def test_the_device_program_does_not_move_donated_arrays() -> None:
 
 
 def test_moved_arrays_are_detected() -> None:
-    """In the second dict, `target` reuses the memory of `variance`."""
+    """With the second `state`, `target` reuses the memory of `variance`."""
 
     def copy_target(state: dict[str, Any]) -> dict[str, Any]:
         return state | {"target": jnp.copy(state["parameters"])}

@@ -91,8 +91,8 @@ def test_unwritten_rows_are_not_checked() -> None:
     guard("dqn").check(timed_state(0, 0.0, duration=[0.5, 1.0, 7.0, 0.0], survival=[0.5, 1.0, 0.1, 0.0]))
 
 
-def test_short_steps_raise_the_limit_of_the_loss() -> None:
-    """Returns can reach 1 / (1 - 0.99) = 100 with steps of 1 time unit, and 995 with steps of 0.1."""
+def test_short_steps_allow_larger_losses() -> None:
+    """The largest return is 1 / (1 - 0.99) = 100 if steps last 1 time unit, and 995 if steps last 0.1."""
     with pytest.raises(DivergenceError, match="at most 100"):
         guard("dqn").check(timed_state(1_000, 400.0, duration=[1.0, 2.0, 1.0, 0.1]))
     guard("dqn").check(timed_state(1_000, 400.0, duration=[1.0, 0.1, 1.0, 1.0]))
@@ -151,10 +151,7 @@ def test_a_huber_loss_is_compared_with_the_largest_possible_return() -> None:
 
 
 def test_zero_rewards_and_an_undiscounted_head_do_not_stop_training() -> None:
-    """Training that starts from trained weights has a small first loss.
-
-    If rewards are 0, later losses are compared with 1 instead of the first loss.
-    """
+    """If rewards are 0, later losses are compared with 1 instead of a smaller first loss."""
     watch = guard("dqn")
     watch.check(state(200, 1e-4, reward=0.0, opening=1e-4))
     watch.check(state(400, 5e-3, reward=0.0, opening=1e-4))

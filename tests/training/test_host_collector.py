@@ -57,7 +57,6 @@ def test_replay_stores_the_frames_of_each_episode_in_order(environments: int, it
 
 
 def test_groups_do_not_change_the_length_of_an_iteration() -> None:
-    """In an iteration, every group has the same number of turns."""
     for groups in (1, 2, 3, 4):
         collector = host_collector(small(), 12, steps=5, iterations=3, groups=lambda _, n=groups: n)
         trainer = trainers.Trainer(collector, Schedule(3, 5, 0))
@@ -99,7 +98,7 @@ def test_the_default_number_of_groups_depends_on_the_device(monkeypatch: pytest.
     assert usual == {1: 1, 2: 2, 7: 1, 40: 2, 80: 2, 120: 3, 122: 2, 123: 3, 160: 4, 5_000: 4}
 
 
-def test_an_episode_counts_fully_in_the_iteration_in_which_it_ends() -> None:
+def test_an_episode_belongs_to_the_iteration_in_which_it_ends() -> None:
     agent = small(clip_rewards=False, warm_up_steps=3_000, replay_capacity=3_000)  # never learns
     returns, episodes = [], []
     for iterations in (1, 3):
@@ -129,7 +128,7 @@ def test_rewards_are_stored_with_their_actions() -> None:
 
 
 @pytest.mark.parametrize("environments", [1, 3, 8])
-def test_every_four_steps_have_one_update_with_any_number_of_environments(environments: int) -> None:
+def test_there_is_one_update_per_four_steps_for_any_number_of_environments(environments: int) -> None:
     trainer = trainer_of(small(warm_up_steps=120), environments, steps=360)
     training, outcome = after(trainer, iterations=2)
     assert outcome.step == 720
@@ -149,10 +148,10 @@ def test_the_target_network_is_copied_once_per_period() -> None:
     assert not np.array_equal(training.learner.parameters["heads.weight"], training.learner.target["heads.weight"])
 
 
-def test_updates_in_one_program_equal_single_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a GPU, several updates share a graph.
+def test_updates_in_one_program_equal_updates_in_separate_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cycle has nine updates, and the loop over the updates is unrolled by four.
 
-    A cycle has nine updates. The target network is copied after every 20 updates, so some copies fall within a cycle.
+    The target network is copied after every 20 updates, so some copies fall within a cycle.
     """
     monkeypatch.setitem(IN_ONE_GRAPH, "cpu", 4)
     ends = []
@@ -181,7 +180,7 @@ def test_updates_in_one_program_equal_single_updates(monkeypatch: pytest.MonkeyP
 
 
 def test_the_device_and_the_host_count_the_same_steps_and_updates() -> None:
-    """Counts also agree after a lost replay buffer is refilled.
+    """In the last iteration, a lost replay buffer is refilled.
 
     During the refill, the update number advances although no updates are made.
     """
@@ -204,7 +203,7 @@ def test_the_device_and_the_host_count_the_same_steps_and_updates() -> None:
 
 
 def test_exploration_decays_with_the_steps_of_all_environments() -> None:
-    """The greedy action is always 2, so the share of other actions follows ε.
+    """The greedy action is always 2, so the fraction of other actions follows ε.
 
     After the first 400 steps, ε falls from 1 to 0 within 1,000 steps.
     """
@@ -257,7 +256,7 @@ def test_one_environment_has_the_papers_order_of_events(monkeypatch: pytest.Monk
         assert events.count("learn") * trainer.collector.pace.updates == 20
 
 
-def test_parallel_seeds_equal_single_runs() -> None:
+def test_parallel_seeds_give_the_same_results_as_single_runs() -> None:
     agent = small("hyper-rainbow")
     together, told = after(trainer_of(agent, seeds=3, steps=600, evaluation=40, evaluation_environments=4), seed=5)
     single = trainer_of(agent, steps=600, evaluation=40, evaluation_environments=4)

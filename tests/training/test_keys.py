@@ -7,7 +7,7 @@ import numpy as np
 from multihorizon.training.keys import EVALUATION, TRAINING, environment_seeds, make_keys
 
 
-def test_no_two_uses_share_a_key() -> None:
+def test_no_two_uses_of_randomness_share_a_key() -> None:
     keys = [key for seed in range(3) for key in make_keys(jnp.asarray(seed))]
     used = [*keys, *(jax.random.fold_in(key, number) for key in keys for number in range(20))]
     drawn = {tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in used}

@@ -36,7 +36,7 @@ def without_acting(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in LEARNERS])
-def test_hyper_agents_learn_like_multi_agents(name: str) -> None:
+def test_hyper_and_multi_agents_differ_only_in_their_acting_rule(name: str) -> None:
     assert without_acting(name) == without_acting(name.replace("hyper-", "multi-"))
 
 
@@ -62,7 +62,7 @@ def test_presets_learn_the_values_of_pathworld(name: str) -> None:
 
 
 def test_the_hyperbolic_agent_earns_more_under_hazard_than_any_single_gamma() -> None:
-    """The exact policies of 40 discount factors earn less."""
+    """The agent is compared with the exact policies of 40 discount factors."""
     singles = {
         float(gamma): foraging.exact_choice(foraging.rainbow(float(gamma))) for gamma in np.linspace(0.6, 0.99, 40)
     }

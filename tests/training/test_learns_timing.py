@@ -25,7 +25,7 @@ DOWN, RIGHT = 1, 3
 
 
 def learned_values(agent: AgentConfig, environment: FiniteWorld, places: np.ndarray, steps: int) -> np.ndarray:
-    """Returns the values that an agent learns in `steps` steps [H S A]."""
+    """Returns the values [H S A] that an agent learns in `steps` steps."""
     schedule = Schedule(1, steps, 0)
     trainer = Trainer(DeviceCollector(agent, environment, world("shortcut").torso, schedule, num_envs=8), schedule)
     parameters = jax.tree.map(lambda x: x[0], train(trainer, 0).learner.parameters)
@@ -43,7 +43,7 @@ def test_an_agent_learns_the_values_of_the_shortcut_and_acts_like_the_solver() -
     start = list(places).index(ways.starts[0])
     assert learned[:, start].argmax(axis=1).tolist() == [RIGHT, RIGHT, DOWN]  # only the last head avoids the risk
     assert np.all(_lost(exact, learned.argmax(axis=2)) < 1e-9)
-    # By the weighted sum of its heads, the agent acts like `naive_by_heads`, except for ties.
+    # The weighted sum of the heads chooses the same actions as `naive_by_heads`, except for ties.
     weighted = np.tensordot(HORIZONS.weights, learned, 1).argmax(axis=1)
     solved = naive_by_heads(ways.mdp(), HORIZONS).actions[0, places]
     worth = np.tensordot(HORIZONS.weights, exact, 1)

@@ -168,7 +168,7 @@ class Slow(gymnasium.Env[Any, Any]):
         return np.zeros(2, np.float32), 1.0, False, False, {"duration": 3}
 
 
-def test_an_evaluation_under_hazard_counts_durations() -> None:
+def test_hazard_in_an_evaluation_depends_on_durations() -> None:
     """The probability of surviving a step is e^{-3λ}."""
     policy = mh.train(mh.agent("dqn", warm_up_steps=100), Slow, steps=200, evaluation_steps=0).policy(seed=0)
     lengths = mh.evaluate(policy, Slow, episodes=600, hazard=mh.hazard.Dirac(0.1)).lengths

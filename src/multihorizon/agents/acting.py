@@ -17,7 +17,9 @@ MOST_STEPS = 2**31 - 1  # the device counts steps with 32-bit integers
 
 
 class Acting(Enum):
-    """The values by which an agent chooses its actions. The setting `acting` may also be the γ of one head.
+    """The values by which an agent chooses its actions.
+
+    Instead of a member of this class, the setting `acting` may be the γ of one head.
 
     Attributes:
         WEIGHTED: The weighted sum Σ wᵢ Q_γᵢ of the heads (the paper's Hyper agents).
@@ -74,12 +76,13 @@ def _check_weights(acting: str, weights: Float[np.ndarray, " H"]) -> None:
         )
     if not LEAST_IN_FLOAT32 <= largest <= MOST_IN_FLOAT32:
         raise InputError(
-            f"acting={acting} needs a largest absolute weight from {LEAST_IN_FLOAT32:g} to {MOST_IN_FLOAT32:g}, got "
-            f"{largest:g}; multiply all weights by one number, which does not change the actions"
+            f"with acting={acting}, the largest absolute weight must lie between {LEAST_IN_FLOAT32:g} and "
+            f"{MOST_IN_FLOAT32:g}, got {largest:g}; scale all weights by the same factor, which does not change the "
+            "actions"
         )
 
 
-FADED = -1e30  # used instead of log 0 = -∞, because t · log 0 is NaN at t = 0
+FADED = -1e30  # replaces log 0 = -∞, because t · log 0 is NaN at t = 0
 
 
 def weights_after(elapsed: Any, weights: Float[np.ndarray, " H"], gammas: Float[np.ndarray, " H"]) -> Any:
@@ -104,22 +107,20 @@ def check_consistency(consistency: Consistency, acting: Acting | float, horizons
     name = consistency.name.lower()
     if acting is not Acting.WEIGHTED:
         by = acting.name.lower() if isinstance(acting, Acting) else f"γ = {acting:g}"
-        raise InputError(
-            f"consistency={name} needs acting=weighted, got {by}: the rule is undefined for other acting rules"
-        )
+        raise InputError(f"consistency={name} needs acting=weighted, got {by}")
     weighs = acting_weights(acting, horizons) != 0
     last = np.flatnonzero(weighs)[np.argmax(horizons.gammas[weighs])]
     if consistency is Consistency.PRECOMMITTED and horizons.weights[last] < 0:
         raise InputError(
-            f"consistency={name} needs a positive weight at the largest γ, {horizons.gammas[last]:g}, got "
-            f"{horizons.weights[last]:g}; this discount is negative in the long run, so there is no best plan"
+            f"consistency={name} needs a positive weight at the largest γ ({horizons.gammas[last]:g}), got "
+            f"{horizons.weights[last]:g}; the discount is negative in the long run, so there is no best plan"
         )
 
 
 def require_unit_steps(consistency: Consistency, timing: TimingFields) -> None:
     """Raises an error for a precommitted agent in an environment whose steps have durations."""
     if timing.duration and consistency is Consistency.PRECOMMITTED:
-        raise InputError("a precommitted agent counts steps of one unit of time, but this environment has durations")
+        raise InputError("a precommitted agent needs steps of one unit of time, but this environment has durations")
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Epsilon:
         """Returns ε at a step of the run.
 
         Args:
-            step: The step, as a number or a JAX array.
+            step: The number of the step, as a Python number or a JAX array.
             warm_up_steps: The number of steps before learning starts.
 
         Returns:
@@ -166,7 +167,7 @@ def choose(
     epsilon: Float[Array, ""],
     sampled_head: bool = False,
 ) -> Int[Array, ""]:
-    """Returns an ε-greedy action for the weighted sum, or for one head that is drawn by its weight."""
+    """Returns an ε-greedy action for the weighted sum of values, or for one head drawn in proportion to its weight."""
     explore_key, action_key, head_key = jax.random.split(key, 3)
     if sampled_head:
         weights = jax.nn.one_hot(jax.random.categorical(head_key, jnp.log(weights)), weights.shape[0])

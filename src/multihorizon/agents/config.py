@@ -47,14 +47,14 @@ class AgentConfig:
         name: Label of the agent in files and figures.
         horizons: Discount factors γ with their weights. Each γ has one head. `mh.agent` also accepts a single γ, as in
             `horizons=0.9`.
-        acting: A rule for the values to act by, or the γ of one head.
+        acting: The values by which the agent chooses its actions: a member of `Acting`, or the γ of one head.
         loss: `Huber` to learn mean returns, or `Categorical` to learn distributions of returns.
         optimiser: `Adam` or `RmsProp`.
         n_steps: Length of n-step returns.
         priority: How often each transition is replayed.
         bootstrap: The next action that a head's target assumes.
-        consistency: How the agent deals with time inconsistency. `SOPHISTICATED` needs the bootstrap `ACTING`, and
-            `PRECOMMITTED` needs `OWN`. For `SOPHISTICATED`, `with_settings` changes the bootstrap unless you set it.
+        consistency: How the agent deals with time inconsistency. `PRECOMMITTED` needs `bootstrap=OWN`. `SOPHISTICATED`
+            needs `bootstrap=ACTING`, and `with_settings` changes the bootstrap accordingly unless you set it.
         double_q: Whether the online network chooses the next action in a target (double Q-learning).
         batch: Number of transitions in an update.
         replay_capacity: Largest number of steps in the replay buffer.
@@ -66,7 +66,7 @@ class AgentConfig:
         compute_dtype: `float32` or `bfloat16`. Weights and optimiser state are always float32.
         initial: How weights are initialised.
         base: Name of the preset that the agent is based on.
-        chosen: Names of the settings that the user set. An environment's defaults do not override them.
+        chosen: Names of the settings that the user set. An environment's defaults do not override these settings.
     """
 
     name: str
@@ -249,7 +249,7 @@ class Resolution:
 
 
 def resolve(agent: AgentConfig, defaults: Mapping[str, Any]) -> Resolution:
-    """Fills in an environment's defaults for all settings that were not set explicitly."""
+    """Fills in an environment's defaults for all settings that the user did not set."""
     from multihorizon.agents.presets import PRESETS
 
     base = PRESETS.get(agent.base)

@@ -21,14 +21,14 @@ from multihorizon.kernels.convolution import Convolve
 from multihorizon.room import bytes_of, check_fits
 
 Parameters = dict[str, Any]
-"""A network's weights by name. For JAX, flattening a network object takes longer than an update on a GPU."""
+"""The weights of a network by name. JAX takes longer to flatten a network object than a GPU takes for an update."""
 
 
 class LearnerState(NamedTuple):
     """The state of the learner for one seed."""
 
     parameters: Parameters  # weights of the online network, in float32
-    rounded: Parameters | None  # `parameters` in the compute dtype; None if that dtype is float32
+    rounded: Parameters | None  # `parameters` in the compute dtype; None if the compute dtype is float32
     target: Parameters  # weights of the target network, in the compute dtype
     optimiser: optax.OptState
 
@@ -91,7 +91,7 @@ class Learner:
         return self.agent.loss.values(self.network(parameters)(observation))
 
     def weights_after(self, elapsed: Array) -> Float[Array, " H"]:
-        """Returns the heads' weights at time `elapsed` of an episode. Only a precommitted agent changes its weights."""
+        """Returns the heads' weights at time `elapsed` of an episode. Only a precommitted agent's weights change."""
         if self.agent.consistency is not Consistency.PRECOMMITTED:
             return self.acting_weights
         return weights_after(elapsed, self.agent.horizons.weights, self.agent.horizons.gammas)
@@ -166,10 +166,7 @@ class Learner:
 
         def objective(parameters: Parameters) -> tuple[Float[Array, ""], tuple[Array, Array]]:
             losses, values = jax.vmap(lambda t: self.transition_losses(parameters, state.target, t))(transitions)
-            return jnp.mean(importance * losses.mean(axis=1)), (
-                losses,
-                values,
-            )  # over heads, then over the batch
+            return jnp.mean(importance * losses.mean(axis=1)), (losses, values)
 
         gradients, (losses, values) = jax.grad(objective, has_aux=True)(state.computed_with)
         gradients = cast(gradients, jnp.float32)
@@ -196,9 +193,9 @@ class Learner:
         return max(1, self.agent.target_period_steps // self.agent.update_period_steps)
 
     def copy_target(self, state: LearnerState) -> LearnerState:
-        """Copies the weights to the target network, because donated arrays must not share memory."""
+        """Copies the weights to the target network. The copy is needed because donated arrays must not share memory."""
         return state._replace(target=jax.tree.map(jnp.copy, state.computed_with))
 
     def copies_target_after(self, updates: Any) -> Any:
-        """Returns whether the target network is copied after update number `updates` of the run."""
+        """Returns whether the target network is copied after the first `updates` updates of the run."""
         return updates % self.target_period_updates == 0

@@ -16,7 +16,7 @@ MOST_ATOMS = 10_000
 
 @runtime_checkable
 class Loss(Protocol):
-    """The meaning of a head's output, and the loss of an output for a target."""
+    """The meaning of a head's output, and the loss between an output and a target."""
 
     def output_shape(self, heads: int, actions: int) -> tuple[int, ...]: ...
 
@@ -30,13 +30,13 @@ class Loss(Protocol):
         next_output: Float[Array, "H A *Z"],
         next_actions: Int[Array, " H"],
     ) -> Float[Array, "H *Z"]:
-        """Returns `returns` + `bootstraps` · (value of `next_actions` in `next_output`), without a gradient."""
+        """Returns the target `returns` + `bootstraps` · (value of `next_actions`), without a gradient."""
 
     def losses(self, output: Float[Array, "H *Z"], target: Float[Array, "H *Z"]) -> Float[Array, " H"]:
         """Returns the loss of each head for the action taken."""
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """Returns an upper bound on an untrained network's mean loss, for returns within ±`largest_returns`."""
+        """Returns an upper bound on an untrained network's mean loss, if returns lie within ±`largest_returns`."""
 
 
 def of_action(output: Float[Array, "H A *Z"], action: Int[Array, ""]) -> Float[Array, "H *Z"]:
@@ -71,7 +71,7 @@ class Huber:
         return jnp.where(size <= 1, 0.5 * error**2, size - 0.5)
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """Returns `largest_returns`, raised to at least 1, which is about an untrained network's error."""
+        """Returns `largest_returns`, but 1 for a head whose largest return is smaller."""
         return np.maximum(largest_returns, 1.0)
 
 
@@ -140,7 +140,7 @@ class Categorical:
         """
         spacing = 2 * self.v_max / (self.atoms - 1)
         moved = jnp.clip(return_ + bootstrap * self.support, -self.v_max, self.v_max)
-        nearness = jnp.clip(1 - jnp.abs(moved[None, :] - self.support[:, None]) / spacing, 0, 1)  # [to from]
+        nearness = jnp.clip(1 - jnp.abs(moved[None, :] - self.support[:, None]) / spacing, 0, 1)  # [Z Z]
         return nearness @ probabilities
 
 
@@ -148,7 +148,7 @@ class Bootstrap(Enum):
     """The next action that a head's target assumes.
 
     Attributes:
-        OWN: Each head's own best action, as in the paper. The heads' weighted sum is then in general not the value
+        OWN: Each head's own best action, as in the paper. In general, the heads' weighted sum is then not the value
             of any policy.
         ACTING: The action that the agent would take, which is the same for all heads. The heads' weighted sum is then
             the value of the agent's policy.

@@ -19,9 +19,9 @@ class Adam:
     Args:
         learning_rate: Step size.
         epsilon: Constant added to the square root of the second moment.
-        epsilon_hat: Whether to add ε before the bias correction of the second moment, as TensorFlow 1 does. This is the
-            ε̂ at the end of Section 2 of Kingma and Ba. Early updates with small gradients are then smaller: 1/32 of
-            the usual size at update 1, and 1/3 at update 100.
+        epsilon_hat: Whether to add ε before the bias correction of the second moment, as TensorFlow 1 does. Kingma
+            and Ba describe this version, with ε̂, at the end of Section 2. It makes early updates with small gradients
+            smaller: 1/32 of the usual size at update 1, and 1/3 at update 100.
     """
 
     learning_rate: float

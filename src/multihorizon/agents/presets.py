@@ -100,7 +100,7 @@ def agent(name: str, /, **settings: Any) -> AgentConfig:
             environment's defaults.
 
     Returns:
-        The configuration, a frozen value.
+        The configuration, a frozen dataclass.
 
     Example:
         >>> import multihorizon as mh

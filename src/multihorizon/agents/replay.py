@@ -1,7 +1,7 @@
 """The replay buffer on the device. It stores each frame once, rebuilds stacks when sampling, and samples by priority.
 
 Each environment has one stream, and each step is one row of that stream. A truncated episode has an extra row with its
-last frame. Targets bootstrap from this frame, but no transition starts there. Streams may therefore differ in length.
+last frame. Targets bootstrap from this frame, but no transition starts at it. Streams may therefore differ in length.
 The functions are written for one seed; vmap adds more seeds.
 """
 
@@ -21,7 +21,7 @@ from multihorizon.kernels import fused_replay
 # The end code of a row. INTERRUPTED means that the collector cut the episode off at the end of an iteration. FINAL
 # marks the extra row of a truncated or interrupted episode.
 CONTINUES, TERMINATED, TRUNCATED, FINAL, INTERRUPTED = range(5)
-# The largest age that is stored; it fits into uint8. The age of a row is the number of earlier frames in its episode.
+# Larger ages are stored as 255, to fit into uint8. The age of a row is the number of earlier frames in its episode.
 # Ages only show which frames of a stack belong to the episode, and a stack has far fewer than 255 frames.
 OLDEST = 255
 
@@ -39,8 +39,8 @@ def has_final(ends: Any) -> Any:
 class Transition(NamedTuple):
     """An n-step transition.
 
-    Rewards are not discounted. `next_observation` comes `steps` steps after `observation`. If the episode ends earlier,
-    `steps` is less than n. After the end of the episode, rewards and durations are 0, and survivals are 1.
+    Rewards are not discounted. `next_observation` comes `steps` steps after `observation`. Near the end of an
+    episode, `steps` is less than n. After the end of the episode, rewards and durations are 0, and survivals are 1.
     """
 
     observation: Array
@@ -66,8 +66,8 @@ class Rows(NamedTuple):
 class Replay(NamedTuple):
     """The contents of the buffer. Row t of stream n is at index t·N + n.
 
-    Priorities are stored in blocks. After a change, the sum of a block is recomputed from all its entries, so rounding
-    errors do not accumulate.
+    Priorities are stored in blocks. When a priority changes, the sum of its block is recomputed from all entries of the
+    block, so rounding errors do not accumulate.
     """
 
     frames: Array  # [L·N ...]
@@ -119,7 +119,7 @@ class ReplayShape:
 
     @property
     def rows_per_block(self) -> int:
-        """Rows of a block. The block width is close to the number of blocks, which makes the search fast."""
+        """The number of rows in a block. A block has about as many entries as there are blocks, for a fast search."""
         return max(1, round(np.sqrt(self.rows * self.streams) / self.streams))
 
     @property
@@ -157,7 +157,7 @@ def add(shape: ReplayShape, replay: Replay, rows: Rows, first: Int[Array, ""] | 
 def add_finals(
     shape: ReplayShape, replay: Replay, frames: Array, truncated: Bool[Array, " m"], first: Int[Array, ""] | int = 0
 ) -> Replay:
-    """Writes the last frames [m ...] of truncated episodes. Other streams do not change."""
+    """Writes the last frames [m ...] of truncated episodes. Streams without a truncated episode do not change."""
     none = jnp.zeros(frames.shape[0])
     actions, ends = none.astype(int), jnp.full(frames.shape[0], FINAL, jnp.uint8)
     timing = shape.timing.fill(lambda: jnp.ones(frames.shape[0]))
@@ -188,9 +188,9 @@ def _write(
         written=replay.written.at[streams].add(which),
         timing=jax.tree.map(write, replay.timing, rows.timing),
     )
-    # The new row cannot be sampled yet, because its return is unknown. In a full buffer, the next rows are the oldest.
-    # They cannot be sampled, because frames of their stacks have been overwritten. Just before the buffer is full for
-    # the first time, the first rows of the buffer are also excluded, although their stacks are intact.
+    # The new row cannot be sampled yet, because its return is unknown. In a full buffer, the rows after the new row are
+    # the oldest rows. These rows cannot be sampled, because frames of their stacks have been overwritten. Just before
+    # the buffer becomes full, its first rows are excluded too early, although their stacks are intact.
     lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k m]
     ready = (row - shape.n_steps) % shape.rows
     is_step = replay.ends[ready * shape.streams + streams] != FINAL
@@ -227,10 +227,10 @@ def _draw(
     parts: Float[Array, " B"],
     within: Float[Array, " B"],
 ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-    """Returns the indices of the drawn entries, and their priorities.
+    """Returns the indices and the priorities of the drawn entries.
 
-    The first search finds blocks at the fractions `parts` of the total priority. The second search finds entries at the
-    fractions `within` of these blocks. A single search over all entries would exceed the precision of float32.
+    The function finds the blocks at the fractions `parts` of the total priority. In each block, it finds the entry at
+    the fraction `within` of the block's sum. A search over all entries at once would exceed the precision of float32.
     """
     blocks = _search(jnp.cumsum(block_sums)[None], parts[:, None])
     leaves = _search(jnp.cumsum(priorities[blocks], axis=1), within[:, None])
@@ -282,7 +282,7 @@ def _stack(shape: ReplayShape, replay: Replay, row: Int[Array, ""], stream: Int[
 def extremes(values: Float[Array, " LN"], written: Int[Array, " N"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Returns the smallest and the largest of `values` over the rows written so far.
 
-    Both results are 1 if no row has been written, and NaN if any value is NaN.
+    If no row has been written, the results are 1. If a value is NaN, the results are NaN.
     """
     row, stream = jnp.divmod(jnp.arange(values.shape[0]), written.shape[0])
     held = jnp.where(row < written[stream], values, values[0])

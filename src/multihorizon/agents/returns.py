@@ -25,7 +25,7 @@ def n_step_returns(
 
 
 def _before(first: float, values: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Shifts the values by one step: inserts `first` and drops the last value."""
+    """Inserts `first` before the values and drops the last value."""
     return jnp.concatenate([jnp.full(1, first), values[:-1]])
 
 

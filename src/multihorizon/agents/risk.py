@@ -4,7 +4,7 @@ A C51 head learns the distribution of Zᵢ, the return discounted by γᵢ. Risk
 The distribution of the weighted return depends on the joint distribution of the Zᵢ, which the heads do not learn. This
 module assumes that the Zᵢ are *comonotone*: all are high together or all are low together. This assumption is not
 exact: an episode with late rewards can have a high return under a large γ and a low return under a small γ. Quantile
-functions of comonotone returns add up: F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u). Their CVaRs also add up.
+functions of comonotone returns add up: F⁻¹(u) = Σ wᵢ Fᵢ⁻¹(u). CVaRs of comonotone returns add up in the same way.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical
 from multihorizon.errors import InputError, between, shown, store
 
-ROUNDING = 1e-5  # relative float32 tolerance for cumulative probabilities, and for ties between quantiles
-LEAST_LEVEL = 1e-4  # learned distributions do not resolve less probable outcomes
+ROUNDING = 1e-5  # relative tolerance for float32 errors in cumulative probabilities and quantiles
+LEAST_LEVEL = 1e-4  # learned distributions do not resolve outcomes that are less probable
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class CVaR:
 class Quantile:
     """Acts by a quantile of the weighted return, such as its median.
 
-    The agent compares actions by Σ wᵢ Fᵢ⁻¹(level). If the heads' returns are comonotone, this is the quantile of the
+    The agent compares actions by Σ wᵢ Fᵢ⁻¹(level). If the heads' returns are comonotone, the sum is the quantile of the
     weighted return. Fᵢ⁻¹(level) is the smallest atom with a cumulative probability of at least `level`, so ties are
     common. Among tied actions, the agent takes the action with the largest mean.
 
@@ -93,7 +93,7 @@ class Quantile:
     def scores(
         self, probabilities: Float[Array, "H A Z"], support: Float[Array, " Z"], weights: Float[Array, " H"]
     ) -> Float[Array, " A"]:
-        """Returns the mean of each action whose quantile is the largest, and -∞ for the others.
+        """Returns the mean return of each action with the largest quantile, and -∞ for the other actions.
 
         Args:
             probabilities: The learned distributions [H A Z].

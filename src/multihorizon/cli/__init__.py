@@ -161,7 +161,7 @@ def _say(line: str) -> None:
 
 
 def _drop_what_cannot_be_printed() -> None:
-    """Replaces stdout if writing to it fails. Otherwise Python would report the failure at its exit."""
+    """Replaces stdout if writing to stdout fails. Otherwise Python would report the failure when it exits."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -7,9 +7,9 @@ from multihorizon.errors import one_of
 SUMMARY = "lists the agents, or the settings of an agent in an environment"
 DESCRIPTION = """\
 Lists the paper's agents, and any-rainbow. The horizons of any-rainbow are designed for a change of discount after
-training (evaluate --discount). A Multi agent has ten horizons and acts by the largest γ. A Hyper agent has the same
-horizons and acts by the weighted sum of their Q-values. An asterisk marks a difference from a simpler agent:
-multi-rainbow is compared with rainbow, rainbow with c51, and c51 with dqn.
+training (`multihorizon evaluate --discount`). A Multi agent has ten horizons and acts by the largest γ. A Hyper agent
+has the same horizons and acts by the weighted sum of their Q-values. An asterisk marks a difference from a simpler
+agent: multi-rainbow is compared with rainbow, rainbow with c51, and c51 with dqn.
 """
 PARENTS = {"c51": "dqn", "rainbow": "c51", "c51-nstep": "c51", "c51-priority": "c51"}
 
@@ -67,13 +67,14 @@ def run(options: argparse.Namespace) -> None:
     one = next(iter(PRESETS.values()))
     ten, eight = (PRESETS[name].horizons.gammas.max() for name in ("multi-rainbow", "any-rainbow"))
     show(
-        f"Agents with one head have γ = {one.horizons.gammas[0]:g}. Ten heads use the paper's grid, γ ≤ {ten:.5f}. "
-        f"Eight heads, γ ≤ {eight:g}, approximate all mixtures of exponentials with γ from 0.5 to 0.998.\n"
+        f"Agents with one head have γ = {one.horizons.gammas[0]:g}. Ten heads use the paper's grid with γ ≤ {ten:.5f}. "
+        f"Eight heads with γ ≤ {eight:g} approximate all mixtures of exponentials with γ from 0.5 to 0.998.\n"
         f"All agents: batch {one.batch}, replay buffer {one.replay_capacity:,}, warm-up {one.warm_up_steps:,} steps, "
-        f"an update every {one.update_period_steps} steps, target copied every {one.target_period_steps:,}, "
+        f"an update every {one.update_period_steps} steps, "
+        f"target network copied every {one.target_period_steps:,} steps, "
         f"ε 1 → {one.epsilon.final:g} over {one.epsilon.decay_steps:,} steps, rewards clipped, "
-        "each head bootstraps with its own best action.\n"
-        "Small environments use other sizes. multihorizon train records the complete configuration of each run."
+        "each head bootstraps from its own best action.\n"
+        "Small environments have other settings. The config.json of a run contains the complete configuration."
     )
 
 

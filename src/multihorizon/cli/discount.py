@@ -12,10 +12,10 @@ from multihorizon.errors import at_least, inside, one_of
 if TYPE_CHECKING:
     from multihorizon.discounting.grid_report import GridReport
 
-SUMMARY = "finds horizons for a discount, and shows how closely they reproduce it"
+SUMMARY = "finds horizons for a discount, and shows the error of the approximation"
 DESCRIPTION = """\
 Approximates a discount d(t) by a sum Σ w γ^t, with a discount factor γ and a weight w for each head.
-Without options, it shows the grid of the paper's Atari agents.
+Without options, the command shows the grid of the paper's Atari agents.
 """
 GRIDS = ("paper", "gauss", "minimax")
 SHOWN_TIMES = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000)
@@ -143,7 +143,7 @@ def _show(report: "GridReport", result: dict[str, object]) -> None:
         for label, h in {report.name: horizons, **report.others}.items()
     ]
     columns = ["grid", "largest γ", "d(0)", f"d({at})", "largest error"]
-    note = "d(0) is the sum of the weights. In a minimax grid, it need not be 1."
+    note = "d(0) is the sum of the weights. In a minimax grid, d(0) need not be 1."
     show(table("this grid, and others for the same discount", columns, rows, note, look_at=0))
 
 

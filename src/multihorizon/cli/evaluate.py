@@ -16,9 +16,7 @@ undiscounted. Intervals are over episodes, not over seeds. --discount, --prior a
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--episodes", type=running.whole, default=100, help="episodes of each seed (default: 100)")
-    hazard = (
-        "prior over each episode's hazard, such as exponential:0.01 (default: the environment's own hazard, if any)"
-    )
+    hazard = "hazard prior of the environment, such as exponential:0.01 (default: the environment's own hazard, if any)"
     parser.add_argument("--hazard", metavar="PRIOR", help=hazard)
     seed = "seed of the episodes (default: 1,000,000)"
     parser.add_argument("--seed", type=running.whole, default=1_000_000, help=seed)

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 SUMMARY = "trains Rainbow and Hyper-Rainbow to forage, and shows their choices and returns under hazard"
 DESCRIPTION = """\
 From each of six starts, an agent can walk to a near, small meal or to a far, large meal, under an unknown risk.
-Each agent learns without hazard, with three seeds in parallel. It is then evaluated by its undiscounted return under
-hazard.
+Each agent learns without hazard, with three seeds in parallel. The result is its undiscounted return under hazard.
 """
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 SUMMARY = "lists the sixty Atari games, by the paper's names"
-DESCRIPTION = "Lists the games of the paper's table. Train in one with: multihorizon train AGENT --env atari/GAME"
+DESCRIPTION = "Lists the games of the paper's table. To train in a game: multihorizon train AGENT --env atari/GAME"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,14 +7,15 @@ from multihorizon.cli.running import whole
 from multihorizon.errors import at_least
 from multihorizon.files import writable_folder
 
-SUMMARY = "reproduces the paper's four Pathworld tables and its theoretical figures"
+SUMMARY = "reproduces the paper's four Pathworld tables and theoretical figures"
 DESCRIPTION = """\
 Which of 15 paths is worth taking, if longer paths pay more and are riskier? Each agent has a value for every path. The
 tables show the mean squared errors of these values under hazard: as published (paper), in closed form (ours), and from
 Q-learning over all horizons (learned). In the column "learned", simulated episodes estimate the true values.
 """
 NOTE = (
-    "Under uniform hazard, the paper sampled the true values. Ours are exact, so these rows differ by sampling noise.\n"
+    "Under uniform hazard, the paper sampled the true values, and ours are exact. 'paper' and 'ours' "
+    "therefore differ by sampling noise.\n"
     "'learned' includes the noise of 200,000 simulated episodes for each path."
 )
 

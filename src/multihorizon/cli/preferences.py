@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 SUMMARY = "1M now or 1.1M tomorrow? Shows the preference, and the wait after which it reverses"
 DESCRIPTION = """\
 Compares a smaller, sooner reward with a larger, later reward: once now, and once after a wait. Under a hyperbolic
-discount, the preference can reverse as the wait grows. Under an exponential discount, it never reverses.
+discount, the preference can reverse as the wait grows. Under an exponential discount, the preference never reverses.
 """
-SEARCHED = 10  # a reversal is searched for up to this multiple of --wait
+SEARCHED = 10  # the search for a reversal ends at this multiple of --wait
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

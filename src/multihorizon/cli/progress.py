@@ -60,8 +60,8 @@ class _Run:
         self._returns, self._evaluated = "-", ""
         self._started = time.monotonic()
         self._told: set[str] = set()
-        self._compiled = self._started, 0  # time and step of the last compilation
-        self._last: tuple[float, int] | None = None  # time and step at the end of the last iteration
+        self._compiled = self._started, 0  # time and number of steps at the last compilation
+        self._last: tuple[float, int] | None = None  # time and number of steps at the end of the last iteration
 
     def done(self, step: int) -> str:
         return f"{min(step, self._steps) * self._frames:,} of {self._steps * self._frames:,} {self._unit}"

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from multihorizon.reports.statistics import IntervalEstimate
 
 MAX_ROWS, MAX_COLUMNS = 15, 4  # larger tables of scores are not printed
-SUMMARY = "writes figures, tables and statistics of a sweep, finished or not: multihorizon report DIR"
+SUMMARY = "writes figures, tables and statistics of finished and unfinished runs: multihorizon report DIR"
 DESCRIPTION = """\
-Reads all runs under a folder, finished or not, and writes a self-contained HTML page. It also writes the page as
-Markdown, its figures as PNG and SVG, and its tables as CSV. The page shows learning curves, scores, improvement over
+Reads all finished and unfinished runs under a folder, and writes a self-contained HTML page. It also writes the page as
+Markdown, the figures as PNG and SVG, and the tables as CSV. The page shows learning curves, scores, improvement over
 baselines, human-normalised aggregates with intervals, performance profiles, probabilities of improvement, and each
 agent's discount.
 """

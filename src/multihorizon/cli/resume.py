@@ -5,10 +5,10 @@ from pathlib import Path
 
 from multihorizon.cli import running
 
-SUMMARY = "continues a run that was stopped, or extends one that is finished: multihorizon resume RUN"
+SUMMARY = "continues a stopped run, or extends a finished run: multihorizon resume RUN"
 DESCRIPTION = """\
-Continues from the newest checkpoint. On a CPU, the run ends with exactly the weights of an uninterrupted run. There are
-three exceptions, in which the replay buffer is filled again:
+Continues from the newest checkpoint. On a CPU, the run ends with exactly the weights of an uninterrupted run. In three
+cases, the replay buffer must first be refilled, and the final weights differ:
 
 - The run was stopped before its first regular checkpoint.
 - The run was started with --no-checkpoint-replay.

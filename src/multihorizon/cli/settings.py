@@ -28,7 +28,7 @@ def horizons_from(path: Path) -> "Horizons":
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         said = problem if isinstance(problem, InputError) else "it must be a JSON object with gammas and weights"
         raise InputError(
-            f"{path} does not hold horizons: {said}; to write such a file, use multihorizon discount --out DIR"
+            f"{path} does not hold horizons: {said}; `multihorizon discount --out DIR` writes horizons to a file"
         ) from None
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 SUMMARY = "trains all unfinished runs of an experiment: multihorizon sweep minatar --out DIR"
 DESCRIPTION = """\
 Trains every unfinished run of an experiment, each from its last checkpoint. The seeds of a run train in parallel. You
-can stop a sweep at any time; the same command resumes it. DIR holds experiment.json, which describes the experiment,
-and a folder for each run, in the format of multihorizon train.
+can stop a sweep at any time, and resume it with the same command. DIR holds experiment.json, which describes the
+experiment, and a folder for each run, in the format of `multihorizon train`.
 """
 EPILOG = """\
 experiments (--dry-run shows their runs, time and disk space):

@@ -48,7 +48,7 @@ def show(*items: Any) -> None:
 
 
 def while_training(say: Callable[..., None]) -> Callable[..., None]:
-    """Wraps `say`, so that its output errors do not end training without a checkpoint.
+    """Wraps `say`, a function that prints. The wrapped function never raises an OSError.
 
     If the reader of the output closes the pipe, as `head` does, training stops as after a signal. Other errors, such as
     a full disk, are ignored.

@@ -21,15 +21,15 @@ environments:
                                       differently in temptation, chore and crossroads, but not in control.
   minatar/GAME                        the games of MinAtar, which run on the device
   pathworld/hazard, foraging/hazard, shortcut/hazard
-                                      train without hazard and evaluate under it
-  atari/GAME                          the sixty games of the paper; multihorizon games lists them
+                                      training without hazard, evaluation under hazard
+  atari/GAME                          the sixty games of the paper; `multihorizon games` lists them
   gym/ID                              any Gymnasium environment with discrete actions, such as gym/CartPole-v1
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("agent", metavar="AGENT", help="name of an agent; multihorizon agents lists them")
+    parser.add_argument("agent", metavar="AGENT", help="name of an agent; `multihorizon agents` lists all agents")
     parser.add_argument("--env", required=True, metavar="ENV", help="environment, see below")
     steps = "training steps of each seed, rounded up to whole iterations (default: depends on ENV)"
     parser.add_argument("--steps", type=running.whole, help=steps)
@@ -40,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="training steps of each iteration (default for Atari: 250,000)",
     )
     evaluation = (
-        "evaluation steps of each iteration; open episodes are then finished (default for Atari: 125,000; 0: none)"
+        "evaluation steps of each iteration, after which the current episodes are finished "
+        "(default for Atari: 125,000; 0: none)"
     )
     parser.add_argument("--evaluation-steps", type=running.whole, metavar="N", help=evaluation)
     parser.add_argument(
@@ -58,10 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--horizons",
         type=Path,
         metavar="FILE",
-        help="discount.json, as written by multihorizon discount --out (default: the agent's horizons)",
+        help="discount.json, written by `multihorizon discount --out` (default: the agent's horizons)",
     )
     settings = (
-        "setting of the agent, such as n_steps=5 or optimiser.learning_rate=1e-4; multihorizon agents --json lists them"
+        "setting of the agent, such as n_steps=5 or optimiser.learning_rate=1e-4; "
+        "`multihorizon agents --json` lists all settings"
     )
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=settings)
     between = "minimum minutes between two checkpoints (default: 10; 0: a checkpoint after every iteration)"
@@ -69,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-checkpoint-replay",
         action="store_true",
-        help="leave the replay buffer out of checkpoints; resume must then fill it again",
+        help="leave the replay buffer out of checkpoints; `multihorizon resume` must then refill the buffer",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the run (default: runs/AGENT-ENV-SEED)")
     running.add_arguments(parser)
@@ -96,8 +98,8 @@ def run(options: argparse.Namespace) -> None:
     if (folder / CONFIGURATION).exists():
         held = read_configuration(folder)
         quoted = shlex.quote(str(folder))
-        more = f"extend it with multihorizon resume {quoted} --steps N"
-        advice = more if is_finished(folder) else f"continue it with multihorizon resume {quoted}"
+        more = f"extend the run with `multihorizon resume {quoted} --steps N`"
+        advice = more if is_finished(folder) else f"continue the run with `multihorizon resume {quoted}`"
         raise InputError(
             f"{folder} already holds a run, {held.agent.name} in {held.environment}; {advice}, or choose another "
             "folder with --out"

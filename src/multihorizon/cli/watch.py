@@ -9,7 +9,7 @@ SUMMARY = "writes a video of an episode, with each horizon's Q over time: multih
 DESCRIPTION = """\
 Plays an episode with a saved policy, or with the newest weights of a run, and writes a video. The run may be
 unfinished. The game is on the left. On the right are each horizon's Q-value of the chosen action, and the weighted sum
-of these values. If the agent has three or more horizons, another panel shows when it expects reward.
+of these values. If the agent has three or more horizons, another panel shows the times of expected rewards.
 """
 
 

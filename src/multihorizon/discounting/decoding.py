@@ -19,12 +19,13 @@ from multihorizon.discounting.sources import check_discount
 from multihorizon.errors import InputError, at_least, numbers, positive, true_or_false
 
 MOST_BINS = 40
-PER_DECADE = 8  # bins for each factor of ten in time
-LONGEST = 3.0  # default length of a timeline, relative to the longest effective horizon
+PER_DECADE = 8  # number of time bins per decade
+LONGEST = 3.0  # by default, a timeline is LONGEST times as long as the longest effective horizon
 FURTHEST = 1_000_000  # largest number of steps in a timeline
-CENTRAL = (0.1, 0.9)  # quantiles that bound the resolution of a bin
+CENTRAL = (0.1, 0.9)  # the resolution of a bin lies between these quantiles (see `RewardTimeline`)
 NEGATIVE = 0.05  # by default, a Q-value below -NEGATIVE · max |Q| allows negative rewards
-UNSEEN = 1e-20  # bin i is not resolved if Σ_j K[i, j]² is below this share of the largest (see `RewardTimeline`)
+# Bin i is not resolved if Σ_j K[i, j]² is below UNSEEN times the largest of these sums (see `RewardTimeline`).
+UNSEEN = 1e-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +35,10 @@ class RewardTimeline:
     Attributes:
         starts: The first step of each bin [bins].
         ends: The step after the last step of each bin [bins].
-        rewards: The expected reward in each bin, summed over its steps [*B bins].
-        earliest: The first time of each bin's resolution [bins]. The resolution is the range of times on which the
-            estimate of the bin mostly depends. If a unit reward in bin j changes the estimate of bin i by K[i, j], the
-            range of bin i contains the central 80% of Σ_j K[i, j]².
+        rewards: The expected reward in each bin, summed over the steps of the bin [*B bins].
+        earliest: The first time of each bin's resolution [bins]. The resolution is the range of times that determines
+            most of the estimate for the bin. Let K[i, j] be the change of the estimate for bin i when the reward in bin
+            j grows by 1. The resolution of bin i covers the central 80% of Σ_j K[i, j]².
         latest: The last time of each bin's resolution [bins].
         max_errors: The largest difference between the given Q-values and the Q-values of the timeline [*B].
     """
@@ -81,7 +82,7 @@ def decode_rewards(
 ) -> RewardTimeline:
     """Estimates the expected rewards over future time from the Q-values of several horizons.
 
-    The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A holds the mean of γ^t over each bin.
+    The rewards x of the bins minimise ‖A x - Q‖² + noise² ‖x‖², where A[h, i] is the mean of γ_h^t over bin i.
 
     All heads must value the same policy, which `Bootstrap.ACTING` ensures. With the paper's `Bootstrap.OWN`, each head
     values its own best policy, and the timeline mixes these policies.
@@ -91,8 +92,9 @@ def decode_rewards(
         gammas: The discount factors of the heads [H]. At least three of them must differ.
         t_max: The last step of the timeline. The default is three times the longest effective horizon 1 / (1 - γ).
         noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
-        signed: Whether rewards may be negative. By default, the rewards of a row may be negative if the row has a
-            Q-value below -0.05 · max |Q|. With False, negative Q-values give rewards near 0 and large `max_errors`.
+        signed: Whether rewards may be negative. By default, the rewards of a batch element may be negative if one of
+            its Q-values is below -0.05 · max |Q|. With False, negative Q-values give rewards near 0 and large
+            `max_errors`.
 
     Returns:
         The reward and the resolution of each time bin. There are about eight bins per decade, and at most 40.
@@ -151,7 +153,7 @@ def _central_times(
 ) -> tuple[Float[np.ndarray, " bins"], Float[np.ndarray, " bins"]]:
     """Returns the first and the last time of each bin's resolution, given K (see `RewardTimeline`).
 
-    If no reward changes the estimate of a bin, its resolution covers all times.
+    If no reward changes the estimate for a bin, the resolution of the bin covers all times.
     """
     shares = np.cumsum(kernels**2, axis=1)
     totals = shares[:, -1]

@@ -1,8 +1,10 @@
 """Improves the discount factors that one or several discounts share. Each discount has its own weights.
 
 Given the rates λᵢ = -ln γᵢ, a linear program finds the best weights. The residuals are almost linear in small changes
-of ln λ and of the weights, so a second linear program finds the best change within a trust region. Both programs start
-with the steps t at which an error peaks. They then add the steps at which their solution has too large an error.
+of ln λ and of the weights, so a second linear program finds the best change within a trust region.
+
+Each linear program bounds the residuals only at some times t: first at the times of the largest residuals. If the
+solution has too large residuals at other times, these times are added, and the program is solved again.
 """
 
 from typing import NamedTuple
@@ -14,13 +16,13 @@ from scipy.optimize import linprog
 
 from multihorizon.discounting.fitting import MOST_RATE
 
-SEARCH_GAIN = 1e-3  # an improvement below this share of the error is small
+SEARCH_GAIN = 1e-3  # an improvement is small if it is below SEARCH_GAIN times the error
 MOST_SMALL_GAINS = 3  # a descent ends after this number of small improvements in a row
-FIRST_RADIUS, LARGEST_RADIUS, SMALLEST_RADIUS = 0.3, 2.0, 1e-9  # radii in ln λ and in weights
-CONVERGED = 1e-7  # a descent ends if the predicted improvement is below this share of the error
-MOST_CUTS = 8  # largest number of rounds that add steps to a linear program
+FIRST_RADIUS, LARGEST_RADIUS, SMALLEST_RADIUS = 0.3, 2.0, 1e-9  # radii of the trust region
+CONVERGED = 1e-7  # a descent ends if the predicted improvement is below CONVERGED times the error
+MOST_CUTS = 8  # a linear program is solved at most MOST_CUTS times, each time with more constraints
 CUT_GAP = 0.01  # relative tolerance between the actual and the predicted error of a solution
-STEPS_KEPT = 20  # with more steps per discount and direction, steps whose dual value is 0 are dropped
+STEPS_KEPT = 20  # with more than 2 · STEPS_KEPT constraints per discount, constraints with dual value 0 are dropped
 
 
 class Heads(NamedTuple):
@@ -86,23 +88,23 @@ def problem_at(
     floors: Float[np.ndarray, " D"],
     steepness: float,
 ) -> Problem:
-    """Returns the problem at the chosen steps of the discounts, with γ ≤ `cap`."""
+    """Returns the problem of fitting the discounts at the chosen times, with γ ≤ `cap`."""
     low = min(np.log(-np.log(cap)), np.log(MOST_RATE) - 1e-3)
     times, target = chosen.astype(float), wanted[:, chosen]
     return Problem(times, target, float(low), float(np.log(MOST_RATE)), floors, float(floors.max()), steepness)
 
 
 def weighted(problem: Problem, log_rates: Float[np.ndarray, " H"]) -> Heads:
-    """Returns heads with these rates and the best weights for each discount."""
+    """Returns heads with the given rates and the best weights for each discount."""
     heads = Heads(log_rates, np.zeros((len(problem.target), len(log_rates))))
     none = np.zeros(problem.target.shape, bool)
-    for _ in range(2):  # the second pass is more precise, because it is scaled by the remaining error
+    for _ in range(2):  # the second pass is more precise: the solver's tolerance is relative to the remaining error
         heads = _reweighted(problem, heads, np.ones(len(problem.target), bool), _Rows(none, none))
     return heads
 
 
 def descend(problem: Problem, heads: Heads, steps: int, gain: float = SEARCH_GAIN, goal: float = 0.0) -> Descent:
-    """Reduces the largest error over all discounts to at most `goal` by sequential linear programming."""
+    """Reduces the largest error over all discounts by sequential linear programming. Stops at the error `goal`."""
     radius, small = FIRST_RADIUS, 0
     missed = heads.missed(problem.t, problem.target)
     errors = problem.errors(missed)
@@ -142,7 +144,7 @@ def descend(problem: Problem, heads: Heads, steps: int, gain: float = SEARCH_GAI
 
 
 class _Rows(NamedTuple):
-    """The steps at which a linear program bounds the residual of each discount from above and from below."""
+    """The times at which a linear program bounds the residual of each discount from above and from below."""
 
     above: Bool[np.ndarray, "D T"]
     below: Bool[np.ndarray, "D T"]
@@ -157,7 +159,7 @@ class _Rows(NamedTuple):
 
 
 def _extremes(missed: Float[np.ndarray, "D T"]) -> _Rows:
-    """Returns the steps of positive maxima and negative minima of the residuals, and the first and last step."""
+    """Returns the times of positive maxima and negative minima of the residuals, plus the first and last time."""
 
     def peaks(values: Float[np.ndarray, "D T"]) -> Bool[np.ndarray, "D T"]:
         padded = np.pad(values, ((0, 0), (1, 1)), constant_values=-np.inf)
@@ -183,9 +185,9 @@ def _best_change(
     rows: _Rows,
     radius: float,
 ) -> tuple[_Change | None, _Rows]:
-    """Solves the linear program repeatedly, adding steps at which the error of the solution is too large."""
+    """Solves the linear program, adds the times at which the solution has too large an error, and repeats."""
     error = errors.max()
-    large = errors > 0.5 * error  # smaller errors cannot become the largest in one iteration
+    large = errors > 0.5 * error  # a smaller error cannot become the largest error within one iteration
     terms = heads.terms(problem.t)
     slopes = -np.multiply.outer(problem.t, np.exp(heads.log_rates)) * terms  # ∂e^{-λt} / ∂ln λ
     found = None
@@ -214,7 +216,7 @@ def _solved(
     error: float,
     radius: float,
 ) -> _Change | None:
-    """Minimises the largest linearised error at the given rows. Returns None if the solver fails.
+    """Minimises the largest linearised error at the times in `rows`. Returns None if the solver fails.
 
     The variables are the changes of the weights, the changes of ln λ, and the error. Residuals are divided by the
     largest residual r, and weights by √r.
@@ -233,8 +235,9 @@ def _solved(
         block[np.arange(len(d))[:, None], place[d][:, None] * count + np.arange(count)] = -sign * terms[t] * unit
         block[:, size:-1] = -sign * slopes[t] * heads.weights[d]
         block[:, -1] = -scale
-        # `Problem.allowed` is the smaller of floor + error and top + error / steepness. As the error falls, the first
-        # bound falls faster. The second bound therefore needs a row only if it is the smaller one now.
+        # The residual must stay below floor + error and below top + error / steepness. As the error falls,
+        # floor + error falls faster than top + error / steepness, and remains the smaller bound if it is smaller now.
+        # The bound top + error / steepness therefore needs a row only if this bound is smaller now.
         is_steep = problem.top + error / problem.steepness < problem.floors[d] + error
         steep = block[is_steep]
         steep[:, -1] /= problem.steepness
@@ -298,7 +301,7 @@ def _best_weights(
     errors: Float[np.ndarray, " D"],
     rows: _Rows,
 ) -> tuple[Float[np.ndarray, "D H"], Float[np.ndarray, " D"]] | None:
-    """Returns the best weights and their errors, from one linear program with a block for each discount."""
+    """Returns the best weights and the error for each discount, from one block-diagonal linear program."""
     discounts, count = weights.shape
     units = np.sqrt(errors)
     (d_above, t_above), (d_below, t_below) = np.nonzero(rows.above), np.nonzero(rows.below)

@@ -17,8 +17,8 @@ from multihorizon.discounting.search import NO_WEIGHT, fill_gaps, search, settle
 from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, inside, is_number, shown_gamma
 
-PER_DECADE = 3  # smallest number of values of k per decade in the search
-CHECKED = 6  # errors are computed at about six times as many values of k as the search uses
+PER_DECADE = 3  # the search uses at least PER_DECADE values of k per decade
+CHECKED = 6  # errors are computed at about CHECKED times as many values of k as the search uses
 Source = Discount | Prior | Callable[[float], float]
 
 
@@ -28,10 +28,10 @@ class Design:
 
     Attributes:
         gammas: The discount factors, increasing [H].
-        fits: The best weights and their largest error, for each discount that the search used.
+        fits: The best weights and the largest error for each discount that the search used.
         gamma_max: The upper bound on γ.
-        between: The best weights and their largest error, for further discounts in a range of k. Empty for a list of
-            discounts.
+        between: The best weights and the largest error for values of k that the search did not use. Empty if the design
+            is for a list of discounts.
     """
 
     gammas: Float[np.ndarray, " H"]
@@ -51,7 +51,7 @@ class Design:
 
     @property
     def max_error(self) -> float:
-        """The largest error over all discounts and steps, as a share of d(0).
+        """The largest error over all discounts and steps, relative to d(0).
 
         For a range of k, errors are computed at 18 or more values of k per decade. The error at another k in the range
         exceeds `max_error` by at most about 1%.
@@ -77,7 +77,7 @@ class Design:
     def _variant(self, heads: int, cap: float) -> float:
         family, between = ([fit.target for fit in fits] for fits in (self.fits, self.between))
         found = _designed(family, between, heads, cap, self._t_max).max_error
-        return min(found, self.max_error)  # the variant also allows this design's discount factors
+        return min(found, self.max_error)  # the variant may use this design's discount factors
 
     @property
     def _t_max(self) -> int:
@@ -112,7 +112,7 @@ def design_horizons(
 
     An agent that is trained with these horizons can act by each discount of the family after `reweight`. Because γ is
     bounded, some discounts have an error that no number of heads can remove. The search ignores this unavoidable error,
-    so one difficult discount hardly worsens the fit of the others.
+    so one difficult discount hardly worsens the fit of the other discounts.
 
     Args:
         discounts: Two or more discounts, priors or functions of t. Or two numbers: the smallest and the largest k of a

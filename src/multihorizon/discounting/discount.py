@@ -25,7 +25,7 @@ from multihorizon.discounting.hazard.stable import LEAST as LEAST_S
 from multihorizon.discounting.hazard.stable import MOST as MOST_S
 from multihorizon.errors import InputError, as_function, between, inside, instance, positive, shown, shown_gamma
 
-LATEST = 1e300  # largest value of a deadline, in steps
+LATEST = 1e300  # latest possible deadline, in steps
 
 
 @dataclass(frozen=True)
@@ -207,10 +207,10 @@ def deadline(last: float) -> Discount:
     This discount is not a mixture of exponentials and has no prior.
 
     Args:
-        last: The last time at which rewards count, in steps, at least 0.
+        last: The last time at which a reward has value, in steps, at least 0.
     """
     last = between("last", last, 0, LATEST)
-    # d(t) ≤ e^{1 - t / (last + 1)}. In tasks without an end, the exact solver needs such an exponential bound.
+    # d(t) ≤ e^{1 - t / (last + 1)}. In tasks without an end, the exact solver needs an exponential bound.
     return Discount(
         f"deadline({last:g})", lambda t: np.where(t <= last, 1.0, 0.0)[()], None, math.exp(-1 / (last + 1)), math.e
     )

@@ -2,8 +2,8 @@
 
 A linear program finds the weights that minimise the largest error. With many heads, the columns γ^t are nearly equal,
 and solvers fail or lose precision. `minimax_weights` therefore starts with a few columns, and adds the columns that
-reduce the error according to the dual solution. It also rescales the residuals by the remaining error. The dual
-solution gives a lower bound on the error of any number of heads.
+reduce the error according to the dual solution. In each round, the residuals are divided by the remaining error. The
+dual solution gives a lower bound on the error of any number of heads.
 """
 
 import math
@@ -18,19 +18,19 @@ from multihorizon.errors import InputError
 
 MOST_SIGNED = 10.0  # largest Σ|wᵢ|, in units of d(0), if weights may be negative
 MOST_RATE = 40.0  # largest rate λ; e^{-40} is below the rounding error of 1
-ALL_STEPS = 400  # up to this number of steps, the linear program uses every step
+ALL_STEPS = 400  # the linear program uses all steps if there are at most ALL_STEPS
 FITTED_TIMES = 250
-MOST_ADDED = 20  # largest number of steps that are added at once
-JUMP = 1e-4  # a discount jumps where its second difference, relative to d(0), exceeds this
+MOST_ADDED = 20  # at most this number of steps are added at once
+JUMP = 1e-4  # a second difference above JUMP · d(0) is treated as a jump of the discount
 FIRST_COLUMNS, MOST_COLUMNS, ADDED_COLUMNS = 8, 20, 4
 MOST_ROUNDS = 100
-SMALLEST_GAIN = 1e-4  # smaller relative improvements of the error do not count
-NEGLIGIBLE = 1e-9  # smaller errors, relative to d(0), count as 0
-HEAVY = 100.0  # relative weight of the row that enforces Σ|w| = most
-RIDGE = 1e-6  # ridge penalty for nearly equal columns; changes the root mean squared error by at most 1e-5
-SAME = 1e-12  # smaller relative improvements of a sum of squares are rounding errors
+SMALLEST_GAIN = 1e-4  # smaller relative improvements of the error are treated as no improvement
+NEGLIGIBLE = 1e-9  # errors below NEGLIGIBLE · d(0) are treated as 0
+HEAVY = 100.0  # relative weight of the equation Σ|w| = most in the least-squares problem
+RIDGE = 1e-6  # ridge penalty, which changes the root mean squared error by at most 1e-5
+SAME = 1e-12  # smaller relative improvements of a sum of squares are treated as rounding errors
 BLOCK = 4096  # number of steps in one block of the QR factorisation
-CANDIDATES, BOUNDED = 300, 4000  # number of γ's in the fit and in the bound of `least_error`
+CANDIDATES, BOUNDED = 300, 4000  # numbers of discount factors in the fit and in the bound of `least_error`
 STEEPEST = 0.31  # largest |∂²e^{-λt} / ∂(ln λ)²|
 
 
@@ -41,7 +41,8 @@ class FitMethod(Enum):
         MINIMAX: Weights of at least 0 that minimise the largest error.
         LEAST_SQUARES: Weights of at least 0 that minimise the mean squared error.
         SIGNED_MINIMAX: Weights of either sign that minimise the largest error. They suit smooth discounts that are not
-            a mixture of exponentials. Σ|wᵢ| multiplies the errors of the learned values, so it is at most 10 · d(0).
+            a mixture of exponentials. The weights multiply errors of the learned values by up to Σ|wᵢ|, so Σ|wᵢ| is at
+            most 10 · d(0).
         SIGNED_LEAST_SQUARES: Weights of either sign that minimise the mean squared error, with Σ|wᵢ| ≤ 10 · d(0). They
             suit discounts that jump, such as a deadline: every sum of exponentials has a large error at a jump.
     """
@@ -82,7 +83,7 @@ def best_weights(
 def _minimax_fit(
     gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], most: float | None = None
 ) -> tuple[MinimaxFit, Int[np.ndarray, " T"]]:
-    """Returns the best weights for increasing γ, and the steps of the last linear program."""
+    """Returns the minimax fit for increasing discount factors, and the times t in the last linear program."""
     every_step = np.arange(len(target))
     chosen = every_step if len(every_step) <= ALL_STEPS else fitted_steps(target[None], FITTED_TIMES)
     while True:
@@ -99,7 +100,7 @@ def _minimax_fit(
 
 
 def fitted_steps(wanted: Float[np.ndarray, "D every_step"], count: int) -> Int[np.ndarray, " T"]:
-    """Returns about `count` steps, more densely at small t, and the steps around jumps of the discounts."""
+    """Returns about `count` times, densest at small t, and the times around jumps of the discounts."""
     spread = np.unique(np.round(np.geomspace(1, wanted.shape[1], count)).astype(int)) - 1
     bends = np.abs(np.diff(wanted, n=2)).max(axis=0)  # at t = 1, 2, ...
     jumps = 1 + peaks(np.where(bends > JUMP, bends, -np.inf), MOST_ADDED)
@@ -109,7 +110,7 @@ def fitted_steps(wanted: Float[np.ndarray, "D every_step"], count: int) -> Int[n
 def minimax_weights(
     terms: Float[np.ndarray, "T H"], target: Float[np.ndarray, " T"], most: float | None = None
 ) -> MinimaxFit:
-    """Minimises the largest |terms · w - target| over w ≥ 0. With `most`, over w of either sign with Σ|w| ≤ most."""
+    """Minimises the largest |terms · w - target| over w ≥ 0, or over w of either sign if `most` limits Σ|w|."""
     columns = terms if most is None else np.concatenate([terms, -terms], axis=1)
     count = columns.shape[1]
     weights, error = np.zeros(count), float(np.abs(target).max())
@@ -191,7 +192,7 @@ def peaks(values: Float[np.ndarray, " N"], most: int) -> Int[np.ndarray, " P"]:
 def least_squares_weights(
     gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], most: float | None = None
 ) -> Float[np.ndarray, " H"]:
-    """Returns least-squares weights w ≥ 0. With `most`, weights may have either sign, and Σ|w| ≤ most."""
+    """Returns least-squares weights w ≥ 0, or weights of either sign if `most` limits Σ|w|."""
     matrix, aim = _triangular(gammas, target)
     if most is None:
         return _nonnegative(matrix, aim)
@@ -199,7 +200,7 @@ def least_squares_weights(
     matrix, aim = np.concatenate([matrix, apart]), np.append(aim, np.zeros(len(gammas)))
     matrix = np.concatenate([matrix, -matrix], axis=1)
     weights = _nonnegative(matrix, aim)
-    if weights.sum() > most:  # a row of large weight enforces Σ|w| = most
+    if weights.sum() > most:  # an added equation of large weight enforces Σ|w| = most
         heavy = HEAVY * np.linalg.norm(matrix)
         weights = _nonnegative(np.vstack([matrix, np.full(matrix.shape[1], heavy)]), np.append(aim, heavy * most))
         weights *= min(1.0, most / weights.sum())
@@ -264,7 +265,7 @@ def least_error(target: Float[np.ndarray, " every_step"], cap: float) -> float:
     width = np.log(MOST_RATE) - low
     fit, chosen = _minimax_fit(np.exp(-np.exp(np.linspace(np.log(MOST_RATE), low, CANDIDATES))), target)
     dual = fit.dual / max(np.abs(fit.dual).sum(), 1e-300)
-    # Σ y_t γ^t is at most its maximum over a fine grid of ln λ, plus its largest rise between grid points.
+    # Between the points of the grid of ln λ, Σ y_t γ^t exceeds its largest grid value by at most STEEPEST · step² / 8.
     step = width / (BOUNDED - 1)
     largest = (dual @ _decays(np.linspace(np.log(MOST_RATE), low, BOUNDED), chosen)).max() + STEEPEST * step**2 / 8
     # The best weights add up to at most d(0) plus the error.

@@ -21,11 +21,11 @@ GOOD_FIT, CLOSE_FIT = 0.01, 1e-4
 class Limit:
     """What limits a grid: heads that add nothing, and a bound on γ.
 
-    The `better_*` fields describe a minimax grid with a larger bound. They are None if a larger bound would not help.
+    The `better_*` fields describe a minimax grid with a larger bound, or are None if a larger bound would not help.
     """
 
-    unused: int  # heads with weight 0
-    merged: int  # heads merged with an equal head
+    unused: int  # number of heads with weight 0
+    merged: int  # number of heads that were merged with an equal head
     gamma_max: float
     better_heads: int | None = None
     better_gamma_max: float | None = None
@@ -64,7 +64,7 @@ def report_grid(
     t_max: int = 1000,
     compare: bool = True,
 ) -> GridReport:
-    """Makes horizons for a discount and reports how closely they reproduce it.
+    """Makes horizons for a discount and reports how closely the horizons reproduce the discount.
 
     Args:
         discount: A discount, or a prior over hazard.
@@ -75,7 +75,7 @@ def report_grid(
         compare: Whether to make other grids for comparison.
 
     Returns:
-        The horizons, their largest error, what limits them, and other grids.
+        The horizons, the largest error, what limits the grid, and other grids for comparison.
 
     Raises:
         InputError: If the grid is unknown, or needs a prior that the discount does not have.
@@ -119,7 +119,7 @@ def _find_limit(
 
 
 def _larger_cap(wanted: Discount, heads: int, cap: float, t_max: int) -> tuple[float, float]:
-    """Tries larger bounds on γ. Returns the first bound that fits well, or else the best, and its largest error."""
+    """Returns the first larger bound on γ with a good fit, or else the best bound, and the error with that bound."""
     least = math.inf
     for larger in LARGER_CAPS:
         if larger <= cap or least <= GOOD_FIT:

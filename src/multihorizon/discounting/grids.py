@@ -60,9 +60,9 @@ def paper_grid(
         The horizons, in order of increasing γ [H].
 
     Raises:
-        InputError: If the source has no prior, the prior has point masses, or another argument lies outside its range.
-            Also if P(γ > gamma_max) is 0, or P(γ < gamma_max) is below 0.05. In the second case, the last head would
-            have more than 95% of the weight with the default `form` and `sum_`. For the exponential prior,
+        InputError: If the source has no prior, the prior has point masses, another argument lies outside its range,
+            P(γ > gamma_max) is 0, or P(γ < gamma_max) is below 0.05. If P(γ < gamma_max) were below 0.05, the last head
+            would have more than 95% of the weight with the default `form` and `sum_`. For the exponential prior,
             P(γ < gamma_max) is γ_max^{1/k}.
     """
     prior = as_prior(source, "paper_grid")
@@ -99,7 +99,7 @@ def paper_grid(
 
 
 def _heights(prior: Prior, rates: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Returns w(γ) = p(λ) / γ. Takes λ, because rounding could put -ln γ outside the support."""
+    """Returns w(γ) = p(λ) / γ. The argument is λ, because -ln γ could lie outside the support after rounding."""
     gammas = np.exp(-rates)
     heights, held = np.empty(len(rates)), gammas > 0
     with np.errstate(over="ignore"):
@@ -115,7 +115,7 @@ def _heights(prior: Prior, rates: Float[np.ndarray, " n"]) -> Float[np.ndarray, 
 
 
 def _remedy(prior: Prior) -> str:
-    """Suggests a gamma_max just large enough for the paper grid. Returns "" if none was found."""
+    """Suggests a gamma_max that is just large enough for the paper grid. Returns "" if there is none."""
     rest = -math.expm1(-float(prior.quantile(1 - LEAST_BELOW)))
     if not 1e-12 < rest < 1:
         return ""

@@ -17,8 +17,8 @@ from multihorizon.discounting.sources import MOST_STEPS, check_discount
 from multihorizon.errors import InputError, at_least, between, numbers
 
 MOST_HEADS = 10_000
-LOG_SMALLEST = 708.0  # powers below e^-708 count as 0, because processors are slow with such numbers
-MOST_SHOWN = 12  # up to this number, a repr lists all heads
+LOG_SMALLEST = 708.0  # powers below e^-708 are treated as 0, because processors are slow with subnormal numbers
+MOST_SHOWN = 12  # a repr lists all heads if there are at most MOST_SHOWN
 
 
 class Fit(NamedTuple):

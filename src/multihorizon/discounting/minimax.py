@@ -23,9 +23,10 @@ def minimax_grid(
 
     The largest error is the maximum of |Σ wᵢ γᵢ^t - d(t)| over the steps t = 0, 1, ..., t_max.
 
-    Because γ is bounded, a few heads often reach the smallest error that any number of heads can reach. The search also
-    stops at an error of 1e-5 · d(0). The remaining heads have weight 0: an agent learns them but does not act by them.
-    Their discount factors fill the widest gaps between 0 and `gamma_max`. The weights need not sum to d(0).
+    Because γ is bounded, a few heads often reach the smallest error that any number of heads can reach. The search
+    stops when the error is within 1e-5 · d(0) or 0.05% of this smallest error. The remaining heads have weight 0: an
+    agent learns these heads but does not act by them. Their discount factors fill the widest gaps between 0 and
+    `gamma_max`. The weights need not sum to d(0).
 
     Args:
         source: The discount to approximate: a `Discount`, a `Prior` or a Python function of t.

@@ -11,7 +11,7 @@ from multihorizon.discounting.sources import MOST_STEPS, check_discount
 from multihorizon.errors import InputError, at_least, between, positive
 
 LONGEST_WAIT = 1e300
-TIE = 1e-12  # two rewards are worth the same if their log values differ by at most this
+TIE = 1e-12  # two rewards have equal value if the logarithms of their values differ by at most TIE
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Offer:
     def advantage(self, discount: Discount, wait: ArrayLike) -> Values:
         """Returns ln(value of later / value of sooner), which is positive if the later reward is preferred.
 
-        The logarithm also compares values that would underflow. If both values are exactly 0, the advantage is 0.
+        The logarithm also compares values that would underflow. The advantage is 0 if the values of both rewards are 0.
 
         Args:
             discount: The discount d(t).
@@ -64,7 +64,7 @@ class Offer:
         return np.where(tied, 0.0, gain)[()]
 
     def taken(self, discount: Discount, wait: float) -> str:
-        """Returns which reward is preferred: 'sooner', 'later', or 'either' if both are worth the same.
+        """Returns which reward is preferred: 'sooner', 'later', or 'either' if their values are equal.
 
         Args:
             discount: The discount d(t).
@@ -74,7 +74,7 @@ class Offer:
         return ("either", "later", "sooner")[int(np.sign(self.advantage(discount, wait)))]
 
     def reversal(self, discount: Discount, longest_wait: int) -> float | None:
-        """Finds the shortest wait that reverses the preference at wait 0.
+        """Finds the shortest wait at which the preference is the opposite of the preference without a wait.
 
         Args:
             discount: The discount d(t).

@@ -17,7 +17,9 @@ from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, instance, member, positive, shown_gamma
 
 MOST_SUGGESTED = 12  # largest number of heads that a message suggests
-SAME_AS_ONE = 100  # with an effective horizon of SAME_AS_ONE · t_max / tolerance steps, γ^t is nearly 1 up to t_max
+# A message suggests an effective horizon of at most SAME_AS_ONE · t_max / tolerance steps. With longer horizons, γ^t
+# would be nearly 1 at all steps.
+SAME_AS_ONE = 100
 LONGEST_SUGGESTED = 1e15  # longest effective horizon that a message suggests, in steps
 
 
@@ -57,12 +59,12 @@ def reweight(
     """Finds the weights with which the given discount factors best express a discount.
 
     Args:
-        horizons: The discount factors. Their weights are not used.
+        horizons: The discount factors. The weights of these horizons are not used.
         discount: The discount to express: a `Discount`, such as `discount.hyperbolic(0.1)`, a hazard `Prior`, or a
             Python function of t.
         t_max: The last step at which the error is measured, at least 1. Use the length of an episode.
         method: The criterion for the best weights.
-        tolerance: The largest accepted error, as a share of d(0). No sum of exponentials can jump from 1 to 0 as a
+        tolerance: The largest accepted error, relative to d(0). No sum of exponentials can jump from 1 to 0 as a
             deadline does. For a deadline, use a tolerance of 0.5 with the minimax methods, and of up to 0.65 with the
             least-squares methods.
 
@@ -80,8 +82,8 @@ def reweight(
     found, fit = _fitted(horizons, wanted, values, member("method", method, FitMethod))
     if fit.max_error > allowed:
         raise InputError(
-            f"{_counted(len(horizons))} with γ ≤ {_largest(horizons)} cannot express {wanted}: the largest "
-            f"error over t = 0..{t_max} is {fit.max_error:.3g} at t = {fit.max_error_at}, but the tolerance is "
+            f"{_counted(len(horizons))} with γ ≤ {_largest(horizons)} cannot express the discount '{wanted}': the "
+            f"largest error over t = 0..{t_max} is {fit.max_error:.3g} at t = {fit.max_error_at}, but the tolerance is "
             f"{allowed:.3g}. Set tolerance={_accepting(fit, values)} to accept this error. "
             f"{_remedy(horizons, wanted, values, allowed, method)}. If episodes are shorter than {t_max} steps, set "
             "t_max to their length."
@@ -139,7 +141,7 @@ def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: f
 
 
 def _enough_heads(wanted: Discount, values: np.ndarray, cap: float, allowed: float) -> tuple[str, str]:
-    """Returns the number of heads with γ ≤ cap that express the discount, and "suffice" or "be needed"."""
+    """Returns how many heads with γ ≤ cap express the discount, and "suffice" or "be needed" for the message."""
     target = values / values[0]
     found = search(target[None], cap, np.array([least_error(target, cap)]))
     for count, heads in enumerate(islice(found, MOST_SUGGESTED), 1):

@@ -4,8 +4,8 @@ A descent from arbitrary discount factors ends in a local optimum. The search th
 and adds a head where it helps most.
 
 Because γ is bounded, each discount has an error that no number of heads can remove: its floor. The search reduces the
-largest error over all discounts. Near the largest floor, the search also brings the errors of the other discounts
-closer to their own floors.
+largest error over all discounts. When the largest error is near the largest floor, the search reduces the errors of the
+other discounts towards their own floors.
 """
 
 from collections.abc import Iterator
@@ -16,26 +16,28 @@ from jaxtyping import Float
 from multihorizon.discounting.descent import Descent, Heads, Problem, descend, problem_at, weighted
 from multihorizon.discounting.fitting import fitted_steps, peaks
 
-GOOD_ENOUGH = 1e-5  # the search stops at this error, relative to d(0); learned values are less exact
-NEAR_FLOOR = 0.01  # the search also stops at this distance from the floors, relative to the largest floor
+# The search stops if the error, as defined by `Problem`, is at most STEEPNESS · GOOD_ENOUGH or at most NEAR_FLOOR times
+# the largest floor. Learned values are less exact.
+GOOD_ENOUGH = 1e-5
+NEAR_FLOOR = 0.01
 STEEPNESS = 20.0  # weight of an excess over the largest floor; an excess over a discount's own floor has weight 1
 FITTED_TIMES = 1000
 DESCENTS, FINE_DESCENTS = 25, 60
-FINE_GAIN = 1e-6  # in the final descent, an improvement below this share of the error is small
+FINE_GAIN = 1e-6  # in `settled`, an improvement is small if it is below FINE_GAIN times the error
 MOST_REFINEMENTS = 20
-MISSED = 1e-4  # a step is added if its error exceeds the allowed error by more than this share
-PRICED = 240  # number of candidate rates for another head
-INSERTIONS = 2  # number of candidate rates that are tried as starts
+MISSED = 1e-4  # `settled` adds a time t if the residual at t exceeds the allowed residual by this fraction
+PRICED = 240  # number of candidate rates for a new head
+INSERTIONS = 2  # number of candidate rates that are tried in a descent
 FIRST_STARTS = 9
-FEW = 4  # largest number of heads for which evenly spaced heads are a start
-FASTEST = 1.0  # largest rate λ of evenly spaced heads
-FAILURES = 2  # the search ends after this number of heads in a row without improvement
-SMALLEST_GAIN = 1e-6  # smaller relative improvements do not count
-NO_WEIGHT = 1e-12  # smaller weights, relative to d(0), count as 0
+FEW = 4  # with at most this number of heads, one descent begins with evenly spaced heads
+FASTEST = 1.0  # largest rate λ of the evenly spaced heads
+FAILURES = 2  # the search ends if this number of added heads in a row brings no improvement
+SMALLEST_GAIN = 1e-6  # smaller relative improvements are treated as no improvement
+NO_WEIGHT = 1e-12  # weights below NO_WEIGHT · d(0) are treated as 0
 
 
 def search(wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[np.ndarray, " D"]) -> Iterator[Heads]:
-    """Yields the best heads found: at most one head, then at most two, and so on.
+    """Yields the best result with one head, then with at most two heads, and so on.
 
     The search ends when the error is good enough, or when two added heads in a row do not help.
     """
@@ -58,7 +60,7 @@ def search(wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[
 def settled(
     best: Heads, wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[np.ndarray, " D"]
 ) -> Heads:
-    """Refines the heads, and adds steps with large errors to the fitted steps."""
+    """Refines the heads, and adds times with large residuals to the fitted times."""
     every_step = np.arange(wanted.shape[1])
     chosen = fitted_steps(wanted, FITTED_TIMES)
     for _ in range(MOST_REFINEMENTS):
@@ -79,13 +81,17 @@ def _error(found: Descent) -> float:
 
 
 def _first(problem: Problem) -> Heads:
-    """Returns the best single head among a few."""
+    """Returns the best single head among a few candidates."""
     tried = (weighted(problem, np.array([rate])) for rate in np.linspace(problem.low, problem.high, FIRST_STARTS))
     return min(tried, key=problem.error)
 
 
 def _starts(problem: Problem, best: Descent, count: int) -> Iterator[Heads]:
-    """Yields starts: a head added where it helps most, the same heads spread out, and evenly spaced heads."""
+    """Yields heads from which descents begin.
+
+    Some descents begin with the best heads so far and a new head at a promising rate. One descent begins with the best
+    heads, spread over `count` rates. If `count` is small, one descent begins with evenly spaced heads.
+    """
     rates = np.linspace(problem.high, problem.low, PRICED)
     helps = np.maximum(best.dual @ Heads(rates, np.empty((0, PRICED))).terms(problem.t), 0).sum(axis=0)
     for rate in rates[peaks(helps, INSERTIONS)]:

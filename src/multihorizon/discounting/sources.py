@@ -10,7 +10,7 @@ from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError, at_least, instance, shown
 
 MOST_STEPS = 10_000_000  # largest number of steps over which discounts can be compared
-RISE = 1e-9  # a smaller rise of a discount, relative to d(0), counts as a rounding error
+RISE = 1e-9  # a rise of a discount by less than RISE · d(0) is treated as a rounding error
 
 
 def as_prior(source: object, grid: str) -> Prior:

@@ -37,7 +37,7 @@ def rom_name(game: str) -> str:
 
 
 def free_cores() -> int:
-    """Returns the number of cores for emulators. Of eight or more cores, two are reserved for feeding the device."""
+    """Returns the number of cores for emulators. From eight cores on, two cores are reserved for feeding the device."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores - 2 if cores >= 8 else cores
 
@@ -48,9 +48,9 @@ SWITCH = "MULTIHORIZON_GIVE_WAY"
 def give_way() -> None:
     """Gives this thread and its child threads the lowest scheduling priority (SCHED_IDLE), if there is a GPU.
 
-    While emulators keep all cores busy, this shortens the launch of GPU work from 1.6 to 0.9 ms. On a shared machine,
-    emulators also give way to the processes of other users. The environment variable `MULTIHORIZON_GIVE_WAY=off`
-    prevents this.
+    While emulators keep all cores busy, the low priority shortens the launch of GPU work from 1.6 to 0.9 ms. On a
+    shared machine, emulators also give way to the processes of other users. The environment variable
+    `MULTIHORIZON_GIVE_WAY=off` keeps the normal priority.
     """
     import jax  # imported here because reports use this module without JAX
 

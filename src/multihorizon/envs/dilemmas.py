@@ -32,7 +32,7 @@ class Dilemma:
         about: A one-line description.
         choices: The names of the actions.
         moves: The reward and the next state of each action, by state. A state without a choice has a single move.
-        most_steps: Episodes are truncated after this many steps; 0 means never.
+        most_steps: The number of steps after which an episode is truncated; 0 means never.
     """
 
     name: str
@@ -80,15 +80,15 @@ class Dilemma:
 
 
 def _walk(first: int, steps: int, pays: float) -> tuple[tuple[Move, ...], ...]:
-    """Returns the moves of a chain of `steps` states. The last move pays and ends the episode."""
+    """Returns the moves of a chain of `steps` states. The last move earns the reward `pays` and ends the episode."""
     return (*(((0.0, first + i + 1),) for i in range(steps - 1)), ((pays, OVER),))
 
 
 def temptation(name: str, about: str, small: float, large: float, bound: float) -> Dilemma:
     """Returns a world with two roads.
 
-    The open road offers the small reward at t = 4 and the large reward at t = 8. Taking the small reward ends the
-    episode. The other road offers only `bound`, at t = 8.
+    The open road offers the reward `small` at t = 4 and the reward `large` at t = 8. Taking the small reward ends the
+    episode. The other road has a single reward, `bound`, at t = 8.
     """
     past, tied = 5, 9  # first state after the temptation, first state of the other road
     moves = (

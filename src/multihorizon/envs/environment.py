@@ -13,7 +13,7 @@ class Step(NamedTuple):
     """What an environment returns for one action.
 
     A head with discount factor γ discounts the next state's value by γ^duration · survival. An environment must report
-    `duration` at every step or never, and likewise `survival`.
+    `duration` at every step or never. The same holds for `survival`.
 
     Attributes:
         observation: The next observation. At the end of an episode, it is the last observation of that episode.
@@ -21,9 +21,9 @@ class Step(NamedTuple):
         terminated: Whether the episode is over. Nothing follows, so the value of the next state is 0.
         truncated: Whether the episode was cut off, for example by a time limit. Targets bootstrap from `observation`.
         duration: The positive duration of the step; by default 1.
-        survival: The probability e^{-λ(s, a)} of surviving the step, in (0, 1]; by default 1. Agents discount by it,
-            but it does not end episodes. An environment must not report a danger that already ends episodes,
-            because the danger would count twice. `Lethal` turns reported survival into deaths.
+        survival: The probability e^{-λ(s, a)} of surviving the step, in (0, 1]; by default 1. Agents discount by the
+            survival, but the survival does not end episodes. If a danger already ends episodes, do not report it as
+            survival. `Lethal` turns reported survival into deaths.
     """
 
     observation: Array

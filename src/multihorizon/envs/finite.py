@@ -33,7 +33,7 @@ class FiniteWorld:
         mdp: The MDP. Its hazard and its discount are not used.
         starts: The states in which episodes start, with equal probability.
         observation_shape: The shape of the one-hot observation.
-        most_steps: Episodes are truncated after this many steps; 0 means never.
+        most_steps: The number of steps after which an episode is truncated; 0 means never.
         backdrop: The background colour of each cell in rendered images.
     """
 

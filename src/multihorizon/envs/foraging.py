@@ -1,7 +1,7 @@
-"""Foraging: a grid world in which each start has one trail to a near, small meal and one to a far, large meal.
+"""Foraging: a grid world. From each start, one trail leads to a near, small meal, and one trail to a far, large meal.
 
 Under an exponential hazard prior with k = 0.5, no single γ chooses the better meal from every start. The large meal is
-better only where the small meal is far away too.
+better only from starts where the small meal is also far away.
 """
 
 from dataclasses import dataclass
@@ -45,10 +45,10 @@ class Foraging:
     """A grid world in which meals end the episode. The agent moves up, down, left or right.
 
     Args:
-        field: The map. A digit is a meal with that reward; 0 also ends the episode. S is a start, and all starts are
-            equally likely. A dot is open ground. <, >, ^ and v are trails: every action moves the agent in the given
-            direction. # and blanks are hedges, which the agent cannot enter.
-        most_steps: Episodes are truncated after this many steps; 0 means never.
+        field: The map. A digit is a meal with that reward, which may be 0. S is a start, and all starts are equally
+            likely. A dot is open ground. <, >, ^ and v are trails: every action moves the agent in the given direction.
+            # and blanks are hedges, which the agent cannot enter.
+        most_steps: The number of steps after which an episode is truncated; 0 means never.
 
     Raises:
         InputError: If the map has no start or contains other characters.

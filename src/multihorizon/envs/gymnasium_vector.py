@@ -1,4 +1,4 @@
-"""Steps any Gymnasium environment with discrete actions, using Gymnasium's own vector environment."""
+"""An adapter for Gymnasium environments with discrete actions. It uses Gymnasium's own vector environment."""
 
 import warnings
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from multihorizon.errors import InputError
 
 
 class Gymnasium:
-    """Steps `count` environments, made from a registered name or by a function.
+    """`count` copies of a Gymnasium environment, made from a registered name or by a function.
 
     Observations are vectors, images [height width channels] or grey images [height width]. Discrete observations become
     one-hot vectors. With `rendered`, frames are rendered images instead. An environment that reports `info["duration"]`
@@ -46,13 +46,13 @@ class Gymnasium:
         shape = tuple(observed.shape)
         if len(shape) > 3:
             raise InputError(
-                f"observations must be vectors or images, but those of {name} have {len(shape)} axes, {shape}; "
+                f"observations must be vectors or images, but the observations of {name} have shape {shape}; "
                 "gymnasium.wrappers.FlattenObservation makes vectors"
             )
         if len(shape) == 3 and shape[0] <= 4 < min(shape[1:]):
             raise InputError(
-                f"images must be [height width channels], but those of {name} are {shape}, channels first; "
-                "gymnasium.wrappers.TransformObservation can move them last"
+                f"images must be [height width channels], but the images of {name} have shape {shape}; "
+                "gymnasium.wrappers.TransformObservation can move the channels"
             )
         is_grey = len(shape) == 2 and observed.dtype == np.uint8
         self.most_steps = getattr(self._environments.envs[0].spec, "max_episode_steps", None) or 0
@@ -114,7 +114,8 @@ class Gymnasium:
     def _timing_of_step(self) -> Timing:
         """Returns the timing of the latest step in each environment.
 
-        Gymnasium's combined `info` cannot be used: if its first value is an integer, it truncates all values.
+        Gymnasium's combined `info` cannot be used. If the first environment reports an integer, Gymnasium truncates the
+        values of all environments to integers.
         """
         each: list[Any] = list(self._environments.envs)
         names = [name for name, field in self.timing._asdict().items() if field]

@@ -77,8 +77,8 @@ class Gymnax:
     def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]:
         """Calls `step_env`, or `step` if there is no `step_env`. The method must not reset the environment.
 
-        Some versions return one value `done`, which includes the time limit. Others return terminated and truncated
-        separately. The fields `duration` and `survival` of `info` are optional.
+        Some versions return one value `done`, which includes the time limit. Other versions return terminated and
+        truncated separately. The fields `duration` and `survival` of `info` are optional.
         """
         move = getattr(self.environment, "step_env", self.environment.step)
         observation, state, reward, *ends, info = move(key, state, action, self.params)

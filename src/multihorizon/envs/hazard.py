@@ -14,7 +14,7 @@ from multihorizon.discounting.hazard.prior import check_prior
 from multihorizon.envs.environment import Environment, Step, check_environment, timing_fields
 from multihorizon.errors import InputError
 
-STRATA = 65_536  # hazards are drawn from this many equally likely quantiles of the prior
+STRATA = 65_536  # number of equally likely quantiles from which hazards are drawn
 
 
 class HazardState(NamedTuple):
@@ -78,8 +78,9 @@ class Hazard:
 class Lethal:
     """Turns the survival that an environment reports into deaths.
 
-    The wrapped environment no longer reports survival, because the danger would count twice. Use `Lethal` to evaluate
-    agents that learned from reported survival, or to train agents that learn the danger from experience.
+    The wrapped environment does not report survival, so agents do not discount by a danger that already ends their
+    episodes. Use `Lethal` to evaluate agents that learned from reported survival, or to train agents that learn the
+    danger from experience.
 
     Args:
         environment: The environment, whose steps report survival.

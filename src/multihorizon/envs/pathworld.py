@@ -23,7 +23,7 @@ class Pathworld:
     """The paper's Pathworld: path i = 1..paths is i² steps long and pays i at its end.
 
     Args:
-        paths: The number of paths. The paper does not state it; 15 reproduces its tables.
+        paths: The number of paths. The paper does not state the number, but 15 paths reproduce the paper's tables.
 
     Raises:
         InputError: If there are no paths.

@@ -41,7 +41,7 @@ class Shortcut:
         field: The map.
         survival: The probability of surviving a step onto dangerous ground, in (0, 1].
         mud_duration: The duration of a step into mud; other steps last 1.
-        most_steps: Episodes are truncated after this many steps; 0 means never.
+        most_steps: The number of steps after which an episode is truncated; 0 means never.
 
     Raises:
         InputError: If the map has other characters, no start or no goal, or a number is out of range.
@@ -77,7 +77,7 @@ class Shortcut:
 
     @property
     def starts(self) -> Int[np.ndarray, " n"]:
-        """The states in which an episode may start."""
+        """The states in which episodes start."""
         return np.flatnonzero(np.array(list("".join(self.rows))) == "S")
 
     def mdp(self, hazard: Prior = Dirac(0.0), discount: Discount = none()) -> HazardousMDP:

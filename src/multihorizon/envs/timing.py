@@ -46,7 +46,7 @@ def check_timing(duration: float = 1.0, survival: float = 1.0) -> None:
         raise InputError(f"the environment gave a survival of {survival:g}; it is a probability and must lie in (0, 1]")
 
 
-METADATA = "timing"  # key in the metadata of a Gymnasium environment, where it declares its timing fields
+METADATA = "timing"  # key of the declared timing fields in the metadata of a Gymnasium environment
 
 
 def declares_timing(metadata: Any) -> bool:

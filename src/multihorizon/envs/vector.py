@@ -1,4 +1,4 @@
-"""The interface of environments on the host: many at once, stepped on the CPU while the device learns."""
+"""The interface of environments on the host, which step on the CPU while the device learns."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -10,10 +10,10 @@ from multihorizon.errors import InputError
 
 
 class Moves(NamedTuple):
-    """The result of one step in M environments, counted over all seeds.
+    """The result of one step in each of M environments. M includes the environments of all seeds.
 
-    When an episode ends, `finals` holds its last frame, and `frames` holds the first frame of the next episode. In all
-    other environments, `finals` is undefined.
+    If an environment's episode ended, its entry of `finals` is the last frame of the episode, and its entry of `frames`
+    is the first frame of the next episode. If the episode continues, the entry of `finals` is undefined.
     """
 
     frames: Shaped[np.ndarray, "M ..."]
@@ -26,7 +26,7 @@ class Moves(NamedTuple):
 
 @runtime_checkable
 class VectorEnvironment(Protocol):
-    """Environments that step between `send` and `receive`. Every returned array is new."""
+    """Environments that step between `send` and `receive`. Later calls do not overwrite the returned arrays."""
 
     @property
     def count(self) -> int: ...

@@ -18,7 +18,7 @@ from multihorizon.experiments.experiment import Experiment, ExperimentRun
 K, GAMMA = 0.01, 0.99  # the discounts that the paper's Atari agents are configured for
 HYPERBOLIC, EXPONENTIAL = discount.hyperbolic(K), discount.exponential(GAMMA)
 
-# The paper says only "a random subset of 19 games". Ours was drawn once: random.Random(0).sample(GAMES, 19).
+# The paper says only "a random subset of 19 games". This subset was drawn once: random.Random(0).sample(GAMES, 19).
 NINETEEN_GAMES = """
 Amidar BattleZone Breakout ChopperCommand DemonAttack DoubleDunk FishingDerby Frostbite Gopher Gravitar JourneyEscape
 Kangaroo Krull Phoenix Riverraid Solaris TimePilot UpNDown VideoPinball
@@ -95,7 +95,7 @@ def ablation() -> Experiment:
     return _ablation(
         "ablation",
         "What many horizons add to each part of Rainbow",
-        "C51, C51 with n-step returns, C51 with prioritised replay, and Rainbow, which has both. Each agent is trained "
+        "The agents are C51, C51 with n-step returns, C51 with prioritised replay, and Rainbow. Each agent is trained "
         "with and without the multi-horizon auxiliary task, in the paper's ten games.",
         _on_atari(names, ABLATION_GAMES),
     )
@@ -144,13 +144,13 @@ def _grids(environment: str, prior: Prior, gamma_max: float, t_max: int, **given
 GRID_PAIRS = [("hyper-rainbow-paper", f"hyper-rainbow-{grid}") for grid in ("gauss", "minimax")]
 GRIDS_ABOUT = (
     "Hyper-Rainbow with three sets of horizons for the same hyperbolic discount. The paper's grid has ten heads with "
-    "γ ≤ 0.99, whose weighted sum is not hyperbolic. Gauss quadrature and the minimax grid have up to ten heads, with "
-    "a larger γ in games. "
+    "γ ≤ 0.99, whose weighted sum is not hyperbolic. Gauss quadrature and the minimax grid have up to ten heads. In "
+    "games, heads of these two grids may have γ above 0.99. "
 )
 
 
 def grids() -> Experiment:
-    support = {"settings": {"loss": Categorical(v_max=SUPPORT)}}  # a larger γ has larger returns
+    support = {"settings": {"loss": Categorical(v_max=SUPPORT)}}  # returns grow with γ
     return Experiment(
         name="grids",
         title="Three sets of horizons for one discount",

@@ -104,7 +104,7 @@ def learn(dilemma: Dilemma, agent: AgentConfig, seeds: int = SEEDS, steps: int =
 
 def snapshots(dilemma: Dilemma, agent: AgentConfig, seeds: int, steps: int, count: int) -> Iterator[list[Outcome]]:
     """Trains an agent and yields the greedy behaviour of each seed, `count` times during training."""
-    # Every dilemma has the same defaults.
+    # All dilemmas have the same default settings, so any name would do.
     environment, chosen = dilemma.environment(), world(f"dilemma/{next(iter(DILEMMAS))}")
     schedule = Schedule(iterations=count, training_steps=steps // count, evaluation_steps=0)
     collector = DeviceCollector(chosen.adapt(agent), environment, chosen.torso, schedule, seeds, ENVIRONMENTS)

@@ -18,7 +18,7 @@ class Rate:
     Attributes:
         one_seed: The rate of one seed alone.
         all_seeds: The largest total rate of many seeds together.
-        evaluation: The time of an evaluation step, relative to a training step.
+        evaluation: The time of an evaluation step divided by the time of a training step.
     """
 
     one_seed: float
@@ -27,9 +27,10 @@ class Rate:
 
 
 # Rates by device and by prefix of the environment's name. The longest matching prefix applies.
-# gpu: one NVIDIA H200. MinAtar was measured with ten seeds and ten heads. Other games use the slowest rate. Atari is
-#      the mean of machines 1 to 7 in results/speed, with 80 environments. In Atari, an evaluation step took 1.3 to 2.5
-#      times as long as a training step, because all environments run until the last episode ends.
+# gpu: one NVIDIA H200. MinAtar was measured with ten seeds and ten heads. Environments without a measured rate use the
+#      slowest rate. Atari is the mean of machines 1 to 7 in results/speed, with 80 environments. In Atari, an
+#      evaluation step took 1.3 to 2.5 times as long as a training step, because all environments run until the last
+#      episode ends.
 # cpu: two cores. MinAtar and Atari are from results/cpu. Foraging and Pathworld are from the metrics.jsonl of
 #      `multihorizon sweep hazard` and `multihorizon sweep pathworld`.
 RATES = {

@@ -18,7 +18,7 @@ from multihorizon.mdp import q_learning, simulate
 K = HAZARD.k  # the true hazard: λ ~ Exponential(k)
 HEADS, GAMMA_MAX = 100, 0.999
 LEARNING_EPISODES = 1_000
-JUDGING_EPISODES = 200_000  # for each path
+JUDGING_EPISODES = 200_000  # simulated episodes that estimate the true value of each path
 
 
 @dataclass(frozen=True)

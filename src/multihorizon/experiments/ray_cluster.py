@@ -34,8 +34,8 @@ LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": 
 RETRIES = 20  # how many times a task is restarted after its worker dies
 SECONDS_TO_ANSWER = 5.0
 SECONDS_BETWEEN_LOOKS = 0.5
-SECONDS_TO_LET_GO = 120.0  # longest wait for a lock that a worker on a lost node may still hold
-MEMORY_SHARE = 0.9  # share of a GPU's memory that all of its tasks use together
+SECONDS_TO_LET_GO = 120.0  # the longest time to wait for a lock that a worker on a lost node may still hold
+MEMORY_SHARE = 0.9  # the tasks on a GPU together use at most this fraction of its memory
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int
     if device is not None:
         one_of("device", device, ["cpu", "gpu"])
     for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)  # Ray reads these when it is imported
+        os.environ.setdefault(name, value)  # Ray reads these variables when it is imported
     try:
         ray = importlib.import_module("ray")
     except ImportError:
@@ -66,7 +66,7 @@ def cluster(address: str, device: str | None, gpu_share: float | None, cpus: int
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Applies `LOCAL_ENVIRONMENT`, also to Ray's modules, which may have been imported before."""
+    """Applies `LOCAL_ENVIRONMENT`, even if Ray has already been imported."""
     constants: Any = importlib.import_module("ray._private.ray_constants")
     core: Any = importlib.import_module("ray._raylet")
     environment, is_cluster = dict(os.environ), constants.ENABLE_RAY_CLUSTER

@@ -16,7 +16,7 @@ from multihorizon.kernels import fused_convolution
 
 
 class Convolve(Enum):
-    """How a convolution is computed. Weights and results are the same; speed depends on the device."""
+    """How a convolution is computed. The method does not change weights or results, only the speed."""
 
     PLAIN = "XLA's convolution: fastest on a CPU outside compiled loops"
     PRODUCTS = "gathered patches and one matrix product: fastest on a CPU inside compiled loops"

@@ -1,7 +1,7 @@
 """GPU kernels for a convolution with SAME padding, bias and ReLU, and for its gradients.
 
 XLA takes twice as long: it writes the patches to memory, broadcasts the bias and transposes the result. The kernels
-take one image; vmap adds the batch and the seeds to the grid. The tests compare them with `plain`, bias and ReLU.
+take one image; vmap adds the batch and the seeds to the grid. The tests compare the kernels with ReLU(`plain` + bias).
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from multihorizon.kernels import options
 
-TAPS = 64  # inputs per output position in one block of patches
-LEAST = 16  # smallest number of rows or columns in a matrix product
-PLACES = 32  # output positions per program of the grid
+TAPS = 64  # a matrix product covers 64 inputs of each output position
+LEAST = 16  # Triton's matrix products need at least 16 rows and 16 columns
+PLACES = 32  # a program computes 32 pixels of the output or of the image's gradient
 
 
 def fits(weight_shape: tuple[int, ...], stride: int) -> bool:
@@ -205,7 +205,7 @@ def _backward(stride: int, kept: Any, gradient: Array) -> tuple[Array, Array, Ar
     ]
     grid: tuple[int, ...] = (geometry.taps // TAPS,)
     of_weight, of_bias = _call(partial(_weight_kernel, geometry), grid, shapes, specs)(image.reshape(-1), out, gradient)
-    if geometry.inputs < LEAST:  # nothing uses this gradient of a first layer, so XLA removes it
+    if geometry.inputs < LEAST:  # in a first layer, nothing uses the gradient of the image, so XLA removes it
         slopes = jnp.where(out > 0, gradient, jnp.zeros_like(gradient)).reshape(
             geometry.out_height, geometry.out_width, -1
         )

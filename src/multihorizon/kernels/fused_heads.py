@@ -1,4 +1,4 @@
-"""A GPU kernel for each head's cross-entropy for the action taken, and for the gradient of the features.
+"""A GPU kernel that computes each head's cross-entropy for the action taken, and the gradient of the features.
 
 XLA multiplies by the weights of all actions. Each program of this kernel reads only the weights of one head and action.
 The kernel takes one transition; vmap adds the batch and the seeds to the grid. `agents/learner.py` has a version in
@@ -19,8 +19,8 @@ from multihorizon.kernels import options
 # With 9,180 outputs (ten heads, 18 actions), the kernel shortens an update from 162 to 157 µs. With 2,040 outputs, it
 # lengthens an update from 130 to 142 µs.
 FEWEST_OUTPUTS = 5_000
-MOST_FEATURES, MOST_ATOMS = 512, 64  # largest sizes whose weights fit into one program
-COLUMNS = 128  # columns of the weights in one product of the forward pass
+MOST_FEATURES, MOST_ATOMS = 512, 64  # the weights of larger heads do not fit into one program
+COLUMNS = 128  # the forward pass multiplies 128 columns of the weights at a time
 
 
 def fits(outputs: int, features: int, atoms: int) -> bool:
@@ -63,8 +63,8 @@ def _heads_kernel(
     wanted = triton.load(target.at[head, atom], mask=inside, other=0)
     losses[head] = -jnp.sum(jnp.where(inside, wanted * (outputs - jnp.log(whole)), 0))
     triton.store(probabilities.at[head, atom], chances, mask=inside)
-    # Read the weights again, now from the cache. Keeping them would take 166 registers instead of 94, so fewer programs
-    # would run at once.
+    # The kernel reads the weights again, now from the cache. Keeping the weights in registers would take 166 registers
+    # instead of 94, so fewer programs would run at once.
     pulls[head, :] = jnp.sum((chances - wanted)[:, None] * weights(0, width), axis=0)
 
 
@@ -77,9 +77,9 @@ def losses_of_action(
     action: Int[Array, ""],
     target: Float[Array, "H Z"],
 ) -> tuple[Float[Array, " H"], Float[Array, "H Z"]]:
-    """Returns each head's cross-entropy with `target`, and its probabilities, for the action taken.
+    """Returns each head's cross-entropy with `target` and each head's probabilities, for the action taken.
 
-    Rows of `target` sum to one. Only the cross-entropy is differentiable, and not with respect to `target`.
+    Rows of `target` sum to one. Only the cross-entropy has a gradient: with respect to `weight`, `bias` and `features`.
     """
     losses, probabilities, _ = _call(actions, weight, bias, features, action, target)
     return losses, probabilities
@@ -109,6 +109,6 @@ def _jvp(actions: int, primals: Any, tangents: Any) -> Any:
     doutputs = (dweight @ features).astype(jnp.float32) + dbias.astype(jnp.float32)
     doutputs = doutputs[: heads * actions * atoms].reshape(heads, actions, atoms)
     dlosses = (jnp.where(taken, slopes[:, None], 0) * doutputs).sum(axis=(1, 2))
-    # XLA can fuse the gradient of a sum, unlike that of a matrix product, with the gradient of the ReLU.
+    # This is a sum, not a matrix product, because XLA can fuse the gradient of a sum with the gradient of the ReLU.
     dlosses += (pulls * dfeatures.astype(jnp.float32)).sum(axis=1)
     return (losses, probabilities), (dlosses, jnp.zeros_like(probabilities))

@@ -5,9 +5,9 @@ at each step. A *precommitted* agent keeps its first plan: after t steps, head i
 *sophisticated* agent plays a best response to its own later choices.
 
 `naive` and `precommitted` compute the best plans. The paper's agent instead has one head per γ. Each head bootstraps
-from its own best action and therefore values a different plan. `naive_by_heads` and `precommitted_by_heads` return what
-agents with such heads converge to. If all heads bootstrap from the agent's action, the fixed points of learning are the
-equilibria of `sophisticated`.
+from its own best action and therefore values a different plan. `naive_by_heads` and `precommitted_by_heads` return the
+behaviour that agents with these heads converge to. If all heads bootstrap from the agent's action, the fixed points of
+learning are the equilibria of `sophisticated`.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,8 +26,8 @@ from multihorizon.mdp.model import HazardousMDP, check_mdp
 from multihorizon.mdp.values import optimal_control
 from multihorizon.mdp.weighted_heads import MOST_STEPS, Behaviour, WeightedHeads, check_horizons
 
-MOST_POLICIES = 20_000  # all policies are tested for an equilibrium if there are at most this many
-BEST_RESPONSES = 200  # most iterations of each of the two loops in `_respond`
+MOST_POLICIES = 20_000  # all pure policies are tried if there are at most MOST_POLICIES
+BEST_RESPONSES = 200  # largest number of iterations in each of the two loops of `_respond`
 Response = Callable[[Int[np.ndarray, " S"]], Int[np.ndarray, " S"]]
 
 
@@ -36,7 +36,7 @@ class Equilibrium(Behaviour):
     """Behaviour that the agent cannot improve by changing its action at one step only.
 
     Attributes:
-        others: The other equilibria that were found, by decreasing mean value.
+        others: The other equilibria that were found, in order of decreasing mean value.
         exhaustive: Whether all equilibria in pure policies were found, apart from ties.
     """
 
@@ -147,9 +147,10 @@ def precommitted_by_heads(mdp: HazardousMDP, horizons: Horizons) -> Behaviour:
 def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = None) -> Equilibrium:
     """Returns an equilibrium, in which every action is a best response to the agent's own later actions.
 
-    If `steps` is given or no state can be visited twice, the equilibrium is computed backwards in time. It is then
-    unique except for ties. Otherwise the search covers only pure policies that do not depend on time. It tries all of
-    them if there are at most 20,000, and otherwise iterates best responses from several starts.
+    If `steps` is given or no state can be visited twice, the equilibrium is computed backwards in time. This
+    equilibrium is unique except for ties. Otherwise the search covers only pure policies that do not depend on time. If
+    there are at most 20,000 pure policies, the search tries all of them. If there are more, the search iterates best
+    responses from several initial policies.
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is ignored.
@@ -175,7 +176,7 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
 
 
 def _visited_once(mdp: HazardousMDP) -> Int[np.ndarray, " S"] | None:
-    """Returns the states in an order with successors first, or None if a state can be visited twice."""
+    """Returns the states in an order in which successors come first, or None if a state can be visited twice."""
     rows = sparse.coo_array(mdp.matrix)
     starts, ends = rows.coords[0] // mdp.actions, rows.coords[1]
     graph = sparse.csr_array((np.ones(len(starts)), (starts, ends)), shape=(mdp.states, mdp.states))
@@ -203,7 +204,7 @@ def _backwards(heads: WeightedHeads, order: Int[np.ndarray, " S"]) -> Equilibriu
 
 
 def _respond(response: Response, policy: Int[np.ndarray, " S"]) -> Iterator[Int[np.ndarray, " S"]]:
-    """Yields fixed points of best responses, iterated in all states at once and then in one state at a time."""
+    """Iterates best responses in all states at once, then in one state at a time, and yields the fixed points."""
     for at_once in (True, False):
         current = policy
         for turn in range(BEST_RESPONSES):
@@ -236,7 +237,7 @@ def _fixed_point(heads: WeightedHeads) -> Equilibrium:
         ]
         starts.append(np.tensordot(weights, own_head_values(heads.mdp, heads.horizons), 1).argmax(axis=1))
         stable = [found for start in starts for found in _respond(response, start)]
-        tried = f"{2 * BEST_RESPONSES} best responses from each of {len(starts)} starts found none"
+        tried = f"{2 * BEST_RESPONSES} best responses from each of {len(starts)} initial policies found none"
     if not stable:
         raise InputError(
             f"no equilibrium in pure policies that do not depend on time: {tried}; give steps, the length of an "

@@ -1,7 +1,8 @@
-"""Sums the values of MDPs with durations, for any product of survival and discount that is not exponential.
+"""Computes the values of MDPs with durations, if the product of survival and discount is not exponential.
 
-A reward can come at any sum of durations. `timed_series` goes through these times in order, until the remaining terms
-are negligible. Its cost grows with the number of different times, not with the lengths of the durations.
+Rewards come at times that are sums of durations. `timed_series` adds up the rewards in order of time, until the
+remaining rewards are negligible. The cost grows with the number of different times, not with the lengths of the
+durations.
 """
 
 import heapq
@@ -17,7 +18,7 @@ from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, Policy
 
 TOLERANCE = 1e-12  # largest error from all omitted terms, relative to the largest value
-SHARE = 1e-3  # largest share of the remaining tolerance that is spent on one time
+SHARE = 1e-3  # U_t is omitted if its effect is below SHARE times the remaining tolerance (see `timed_series`)
 MOST_TIMES = 100_000
 BLOCK = 64  # number of times at which s(t) d(t) is evaluated at once
 
@@ -25,7 +26,7 @@ BLOCK = 64  # number of times at which s(t) d(t) is evaluated at once
 def timed_series(
     mdp: HazardousMDP, policy: Policy, rewards: Float[np.ndarray, " S"], live: Bool[np.ndarray, " S"], slowest: float
 ) -> Float[np.ndarray, "S A"]:
-    """Returns Σ_t s(t) d(t) E[R_t] [S A], where t goes through all sums of durations.
+    """Returns Σ_t s(t) d(t) E[R_t] [S A], over all times t that are sums of durations.
 
     Let W_t(s, a) be the expected reward at time t after the transition (s, a) at time 0, and let U_t = Σ_a π W_t. The
     recursion begins with W_0 = R, and each U_t contributes P U_t to W_{t + dt}.
@@ -46,7 +47,7 @@ def timed_series(
         for index in range(len(lengths))
     ]
     total = np.zeros(policy.size)
-    pending = {0: mdp.rewards.reshape(-1)}  # W_t by t
+    pending = {0: mdp.rewards.reshape(-1)}  # W_t for each time t
     waiting = [0]  # a heap of the times in `pending`
     block: list[tuple[int, np.ndarray]] = []
     left_out = 0.0
@@ -91,7 +92,7 @@ def timed_series(
 def in_whole_ticks(lengths: Float[np.ndarray, " n"]) -> tuple[list[int], int]:
     """Returns durations as whole numbers of ticks, and the number of ticks in one unit of time.
 
-    Sums of ticks are exact, which matters if the discount jumps at some time. A duration counts as the decimal number
+    Sums of ticks are exact, which matters if the discount jumps at some time. A duration is read as the decimal number
     that Python prints for it. For example, 0.1 is exactly 1/10, and steps of 0.1 and 0.2 last as long as a step of 0.3.
     """
     exact = [Fraction(repr(float(length))) for length in lengths]

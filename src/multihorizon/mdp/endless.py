@@ -1,7 +1,8 @@
-"""Sums the values of tasks that never end, if the product of survival and discount falls as a power law.
+"""Computes the values of tasks that never end, if s(t) d(t) falls more slowly than any exponential.
 
-The expected reward E[R_t] of a finite Markov chain becomes periodic in t. The value of each phase of the period is then
-its expected reward times the sum of s(t) d(t) over the times of this phase. The Euler-Maclaurin formula gives the sum.
+Here s(t) is the survival, and d(t) is the discount. The expected reward E[R_t] of a finite Markov chain becomes
+periodic in t. Each phase of the period then contributes its expected reward, times the sum of s(t) d(t) over the times
+of the phase. The Euler-Maclaurin formula gives this sum.
 """
 
 import math
@@ -19,16 +20,16 @@ from multihorizon.mdp.model import HazardousMDP
 MOST_TERMS = 2_000_000
 TOO_LONG = f"episodes under this policy are too long to sum: more than {MOST_TERMS:,} steps contribute to the value"
 MOST_KEPT = 50_000_000  # largest number of expected rewards in memory
-REPEATS = 1e-14  # relative tolerance within which expected rewards count as equal
-SETTLED = 1024  # the Euler-Maclaurin formula applies after this many periods
-MARGIN = 1e-6  # the exponent of the power law must exceed 1 by this much
-SETTLING = 1e-5  # the change of the exponent is measured from this fraction of the longest time on
+REPEATS = 1e-14  # relative tolerance within which expected rewards are treated as equal
+SETTLED = 1024  # after SETTLED periods, the Euler-Maclaurin formula is accurate
+MARGIN = 1e-6  # the exponent of the power law must exceed 1 by more than MARGIN
+SETTLING = 1e-5  # `tail_sums` compares the exponents at SETTLING times the longest time and at the longest time
 TAIL = 1e-10  # largest relative error that times beyond the longest time may cause
 X, W = np.polynomial.legendre.leggauss(20)
 
 
 def refuse_infinite_sums(mdp: HazardousMDP, state: int) -> None:
-    """Raises an InputError unless Σ s(t) d(t) is known to be finite: s·d must fall as t^{-a} with a > 1."""
+    """Raises an InputError unless Σ s(t) d(t) is known to be finite: s·d must fall faster than 1/t."""
     if mdp.discount.prior is not None and _exponent(mdp, _longest(mdp)) > 1 + MARGIN:
         return
     raise InputError(
@@ -92,7 +93,7 @@ def _longest(mdp: HazardousMDP) -> float:
 
 
 def _exponent(mdp: HazardousMDP, t: float) -> float:
-    """Returns -d ln c / d ln t for c(t) = s(t) d(t). This is the exponent a if c falls as t^{-a}."""
+    """Returns -d ln c / d ln t for c(t) = s(t) d(t). If c falls as t^{-a}, the result is the exponent a."""
     return t * float(_rate(mdp, t))
 
 
@@ -128,8 +129,8 @@ def _period(chain: sparse.csr_array) -> int:
             continue
         root = int(np.flatnonzero(label == one)[0])
         steps = csgraph.dijkstra(chain, indices=root, unweighted=True)
-        # The period of a class is the greatest common divisor of its cycle lengths. The divisor is the same for the
-        # differences steps[start] + 1 - steps[end] of all transitions, because each cycle length is a sum of them.
+        # The period of a class is the greatest common divisor of its cycle lengths. The numbers
+        # steps[start] + 1 - steps[end] of all transitions have the same greatest common divisor.
         lengths = np.abs(steps[starts[inside]] + 1 - steps[ends[inside]]).astype(int)
         period = math.lcm(period, int(np.gcd.reduce(lengths)))
     return period

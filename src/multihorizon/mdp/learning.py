@@ -11,7 +11,7 @@ from multihorizon.discounting.horizons import discount_factors
 from multihorizon.errors import InputError, at_least
 from multihorizon.mdp.model import HazardousMDP, check_mdp
 
-RATE_POWER = 0.8  # the step size 1 / visits^0.8 guarantees fast convergence (Even-Dar & Mansour, 2003)
+RATE_POWER = 0.8  # the learning rate 1 / visits^0.8 guarantees fast convergence (Even-Dar & Mansour, 2003)
 MOST_STEPS = 100_000
 MOST_EPISODES = 10_000_000
 

@@ -15,17 +15,17 @@ from multihorizon.discounting.hazard.prior import check_prior
 from multihorizon.discounting.sources import check_discount
 from multihorizon.errors import InputError, between, instance, numbers, shown
 
-ROUNDED = 1e-9  # a sum of float64 probabilities may differ from 1 by this much
+ROUNDED = 1e-9  # a sum of float64 probabilities may differ from 1 by at most ROUNDED
 FLOAT32 = np.finfo(np.float32)
-MOST_SPLIT = 1_000_000  # most state-action pairs of an MDP in unit steps
+MOST_SPLIT = 1_000_000  # largest number of state-action pairs that `in_unit_steps` may create
 Policy = Float[np.ndarray, "S A"]
 
 
 def rounding(probabilities: np.ndarray, counts: np.ndarray | int) -> np.ndarray | float:
     """Returns how far a sum of `counts` probabilities may be from 1 because of rounding.
 
-    If float32 represents all probabilities exactly, they are assumed to come from float32 arithmetic. After
-    normalisation in float32, a sum of n numbers differs from 1 by at most (n + 2) units in the last place.
+    If float32 represents all probabilities exactly, the probabilities are assumed to come from float32 arithmetic.
+    After normalisation in float32, a sum of n numbers differs from 1 by at most (n + 2) units in the last place.
     """
     with np.errstate(over="ignore"):
         is_single = np.array_equal(probabilities, probabilities.astype(np.float32))
@@ -56,8 +56,8 @@ class HazardousMDP:
         discount: The discount d(t).
         durations: The positive duration dt of each transition [S A]; by default 1. A head with discount factor γ
             discounts the next state's value by γ^{dt}. The agent survives the hazard λ with probability e^{-λ dt}.
-        survivals: The probability e^{-λ(s,a)} of surviving each transition, in (0, 1] [S A]; by default 1. It
-            multiplies the probability of surviving the episode's hazard.
+        survivals: The probability e^{-λ(s,a)} of surviving each transition, in (0, 1] [S A]; by default 1. The
+            episode's hazard is an independent risk, so the two survival probabilities are multiplied.
 
     Raises:
         InputError: If shapes do not match or a value is out of range.
@@ -159,8 +159,8 @@ class HazardousMDP:
     def in_unit_steps(self) -> "HazardousMDP":
         """Returns an equivalent MDP, in which every transition is split into steps of duration 1.
 
-        A transition of duration n passes through n - 1 intermediate states. These come after the original states. They
-        have no reward, and all actions have the same effect there.
+        A transition of duration n passes through n - 1 intermediate states, which come after the original states. An
+        intermediate state has no reward, and all actions have the same effect in it.
 
         Raises:
             InputError: If a duration is not whole, or the result has more than a million state-action pairs.
@@ -226,7 +226,7 @@ class HazardousMDP:
             The normalised policy [S A].
 
         Raises:
-            InputError: If it is not a policy of this MDP.
+            InputError: If `policy` is not a policy of this MDP.
         """
         policy = numbers("a policy", policy)
         if (
@@ -248,7 +248,7 @@ class HazardousMDP:
             action: An action.
 
         Raises:
-            InputError: If there is no such state or action.
+            InputError: If the state or the action does not exist.
         """
         exist = [
             isinstance(one, Integral) and not isinstance(one, bool) and 0 <= one < count
@@ -301,7 +301,7 @@ class HazardousMDP:
         """
         rows = states * self.actions + actions
         begin, end = self.matrix.indptr[rows], self.matrix.indptr[rows + 1]
-        # `_running_sum` covers all rows of the matrix, so a draw is added to the sum of all earlier rows.
+        # `_running_sum` runs over all rows of the matrix, so the random number is added to the sum of all earlier rows.
         drawn = self._running_sum[begin] + rng.random(len(rows))
         found = np.searchsorted(self._running_sum, drawn, side="right") - 1
         following = np.full(len(rows), -1)

@@ -16,10 +16,10 @@ from multihorizon.mdp.endless import MOST_TERMS, TOO_LONG, endless_series, refus
 from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, Policy, check_mdp
 
-TOLERANCE = 1e-12  # largest error of the sum, relative to the largest value
+TOLERANCE = 1e-12  # largest error of a truncated sum, relative to the largest value
 BLOCK = 64  # number of times at which s(t) d(t) is evaluated at once
-FEW_ROWS = 10_000  # largest number of state-action pairs for which durations are split into unit steps
-ESTIMATED_AT = 4096  # after this many terms, the required number of terms is estimated
+FEW_ROWS = 10_000  # durations are split into unit steps if this gives at most FEW_ROWS state-action pairs
+ESTIMATED_AT = 4096  # after this number of terms, the sum is abandoned if it would need too many terms
 
 
 def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:
@@ -50,8 +50,8 @@ def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]
     endless = _endless(mdp, policy, chain, live) if slowest == 1 else np.zeros_like(live)
     if np.any(endless):
         refuse_infinite_sums(mdp, int(np.flatnonzero(endless)[0]))
-    # States that cannot reach a reward have value 0. They are left out, so that an absorbing state without reward
-    # counts as the end of the episode.
+    # States that cannot reach a reward have value 0 and are left out. An absorbing state without reward therefore ends
+    # the episode.
     keep = sparse.diags_array(live.astype(float))
     chain = sparse.csr_array(slowest * (keep @ chain @ keep))
     first = slowest * (mdp.matrix @ keep)
@@ -111,7 +111,7 @@ def _reaching(chain: sparse.csr_array, goal: np.ndarray) -> np.ndarray:
 
 
 def _endless(mdp: HazardousMDP, policy: Policy, chain: sparse.csr_array, live: np.ndarray) -> np.ndarray:
-    """Returns for each state whether the episode never ends and can always reach another reward."""
+    """Returns whether, from each state, the episode never ends and can always reach another reward."""
     stays = (mdp.matrix @ live.astype(float)).reshape(policy.shape)
     leaves = live & np.any((policy > 0) & (stays < 1 - 1e-12), axis=1)
     return live & ~_reaching(chain, leaves)
@@ -124,11 +124,12 @@ def _series(
     first: sparse.csr_array,
     slowest: float,
 ) -> Float[np.ndarray, "S A"]:
-    """Sums Σ_t s(t) d(t) E[R_t]. The matrices `chain` and `first` contain the factor `slowest` of each step.
+    """Sums Σ_t s(t) d(t) E[R_t]. The matrices `chain` and `first` are already multiplied by `slowest`.
 
-    The discount satisfies s(t) d(t) ≤ bound · slowest^t. Let m_j be slowest^j times the largest probability, over all
-    states, of being able to earn rewards after j steps. All terms from time t on add up to at most
-    bound · max|R| · Σ_{j≥t} m_j. Because m_{i+j} ≤ m_i m_j, this sum is at most (Σ_{j<t} m_j) · m_t / (1 - m_t).
+    The discount satisfies s(t) d(t) ≤ bound · slowest^t. From each state, an episode can still earn rewards after j
+    steps with some probability. Let p_j be the largest of these probabilities, and let m_j = slowest^j p_j. All terms
+    from time t on add up to at most bound · max|R| · Σ_{j≥t} m_j. Because m_{i+j} ≤ m_i m_j, the sum Σ_{j≥t} m_j is at
+    most (Σ_{j<t} m_j) · m_t / (1 - m_t).
     """
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     if slowest == 0:
@@ -192,6 +193,6 @@ def optimal_control(mdp: HazardousMDP) -> Optimum:
         values = mdp.rewards + (ahead @ states).reshape(mdp.rewards.shape)
         gain = values.max(axis=1) - values[np.arange(mdp.states), actions]
         better = gain > 1e-12 * max(1.0, np.abs(values).max())
-        if not np.any(better):  # on ties the action stays the same, because rounding errors could cause a cycle
+        if not np.any(better):  # a tie does not change the action, because rounding errors could cause a cycle
             return Optimum(actions, values)
         actions = np.where(better, values.argmax(axis=1), actions)

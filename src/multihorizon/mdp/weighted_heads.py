@@ -12,13 +12,13 @@ from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, check_mdp
 from multihorizon.mdp.values import optimal_control
 
-# A plan depends on time only while two quantities exceed this value: its discount, and the relative weight of all heads
+# A plan depends on time only while two quantities exceed NEGLIGIBLE: the discount, and the relative weight of all heads
 # other than the head with the largest γ.
 NEGLIGIBLE = 1e-14
 MOST_STEPS = 100_000
-MOST_PLANNED = 200_000_000  # most time-dependent steps in all plans of a naive agent together
+MOST_PLANNED = 200_000_000  # all plans of a naive agent may have this number of time-dependent steps in total
 CHUNK = 4_000_000  # largest number of values in memory at once
-BETTER = 1e-10  # two values are tied if they differ by less than this share of the largest value
+BETTER = 1e-10  # two values are tied if their difference is below BETTER times the largest absolute value
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class WeightedHeads:
         values: Float[np.ndarray, "H S A"],
         kept: Int[np.ndarray, " S"] | None = None,
     ) -> Int[np.ndarray, " S"]:
-        """Returns the action with the largest weighted value in each state. In a tie, `kept` is preferred."""
+        """Returns the action with the largest weighted value in each state. Actions in `kept` win ties."""
         worth = np.tensordot(weights, values, 1)
         is_best = _ties_for_best(worth)
         first = is_best.argmax(axis=1)
@@ -94,7 +94,7 @@ class WeightedHeads:
 
     @property
     def ratios(self) -> Float[np.ndarray, " H"]:
-        """The discount factors divided by the largest one, so that their powers do not all underflow."""
+        """The discount factors divided by the largest discount factor, so that not all powers underflow."""
         gammas = self.horizons.gammas
         return gammas / gammas[-1] if gammas[-1] > 0 else np.ones(1)
 

@@ -47,7 +47,7 @@ class Baseline:
 
 
 class ReferenceScores(NamedTuple):
-    """A random player's and a human's score in one game. Normalisation maps them to 0 and 1."""
+    """The scores of a random player and of a human in one game. Their normalised scores are 0 and 1."""
 
     random: float
     human: float
@@ -77,7 +77,7 @@ class DopamineCurves:
         return FRAMES_PER_ITERATION * np.arange(1, curves.shape[1] + 1)
 
     def select(self, labels: list[str]) -> "DopamineCurves":
-        """Returns the curves of the base agents of these labels."""
+        """Returns the curves of the base agents that `find_base_agents` finds."""
         named = find_base_agents(labels)
         return DopamineCurves({key: curves for key, curves in self.curves.items() if key[0].agent in named})
 

@@ -46,7 +46,10 @@ class ScoreChange:
 
     @property
     def percent(self) -> float | None:
-        """The improvement in percent of the baseline's absolute score, or None if only the baseline's score is 0."""
+        """The improvement in percent of the absolute value of the baseline's score.
+
+        Equal scores give 0. Otherwise, a baseline score of 0 gives None.
+        """
         if self.challenger == self.baseline:
             return 0.0
         return 100 * (self.challenger - self.baseline) / abs(self.baseline) if self.baseline else None
@@ -114,7 +117,7 @@ class Aggregates:
 
     @property
     def warning(self) -> str:
-        """A warning if seeds are too few or all tie, otherwise an empty text."""
+        """A warning if seeds are too few or all tie, otherwise an empty string."""
         with_intervals = [entry for entry in self.entries if entry.profile_low is not None]
         counts = sorted({entry.seeds for entry in with_intervals})
         tied = dict.fromkeys(entry.agent for entry in with_intervals if entry.is_tied)
@@ -123,7 +126,7 @@ class Aggregates:
 
 
 def describe_ties(comparisons: list[Comparison]) -> str:
-    """Returns a warning if all seeds of an agent tie, otherwise an empty text."""
+    """Returns a warning if all seeds of an agent tie, otherwise an empty string."""
     return statistics.describe_ties(list(dict.fromkeys(agent for one in comparisons for agent in one.tied)))
 
 
@@ -158,7 +161,7 @@ def compare(scores: Scores, pair: tuple[str, str], statistic: Statistic, rng: np
 def aggregate(scores: Scores, rng: np.random.Generator, full_length: bool = False) -> Aggregates:
     """Aggregates human-normalised scores over the games that every agent has played.
 
-    The paper's agents are left out unless the runs are as long as the paper's (`full_length`).
+    The paper's agents are left out unless the runs are as long as the paper's runs (`full_length`).
     """
     agents = scores.find_comparable(full_length)
     human = [environment for environment in scores.environments if has_human_score(environment)]

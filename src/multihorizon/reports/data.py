@@ -19,7 +19,7 @@ from multihorizon.runs.metrics import Line, Warn, read_metrics
 
 LONGEST_ABOUT = 10_000  # characters
 MOST_SEEDS = 10_000
-LATEST, LARGEST = 1e9, 1e35  # largest time and largest value of a discount
+LATEST, LARGEST = 1e9, 1e35  # the largest time, and the largest absolute value, of a discount
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
 
 
 def _name(value: Any) -> str:
-    """Returns a name unchanged. Rejects very long names, because they take very long to draw."""
+    """Returns a name unchanged. Rejects long names, which take very long to draw."""
     return short_text("a name", value)
 
 

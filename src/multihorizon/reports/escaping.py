@@ -23,7 +23,7 @@ _LINE_START = re.compile(r"^(?:[-+=]|\d+(?=[.)](?:\s|$)))")  # begins a list, a 
 # GitHub decodes references before it links addresses, users and issues, and before it shows :name: as an emoji.
 # `escape_markdown` prevents links and emojis by an empty comment after each match.
 _LINK = re.compile(r"&#(?:35|64);|:(?=\S)|www(?=\.)", re.IGNORECASE)
-_FORMULA_STARTS = ("=", "+", "-", "@")  # spreadsheets read a cell with such a start as a formula
+_FORMULA_STARTS = ("=", "+", "-", "@")  # the first characters of a formula in a spreadsheet
 
 
 def replace_controls(text: str) -> str:

@@ -48,7 +48,7 @@ SETTINGS: Any = {name: rcParamsDefault[name] for name in rcParamsDefault if name
 }
 MATHEMATICS = {"text.parse_math": True}
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-PAGE_SETTINGS = {"svg.fonttype": "none", "font.size": 11}  # "none" stores text as text, not as outlines
+PAGE_SETTINGS = {"svg.fonttype": "none", "font.size": 11}  # "none" stores characters instead of outlines
 # Fixed colours become colours of the page, which change in dark mode.
 PAGE_COLOURS = {"#000000": "currentColor", "#e6e6e6": "var(--grid)"}
 
@@ -65,7 +65,7 @@ LineStyles = dict[str, LineStyle]  # by agent
 
 
 def styled(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
-    """Decorates a drawing function to use our style. It draws text between $ signs as mathematics."""
+    """Decorates a drawing function to use our style. Text between $ signs is drawn as mathematics."""
     return _with_settings(draw, SETTINGS | MATHEMATICS)
 
 
@@ -83,7 +83,7 @@ def canvas(width: float, height: float, columns: int = 1, rows: int = 1, **optio
 def save(figure: Figure, path: Path, plain: bool = False) -> Path:
     """Writes a figure as PNG or SVG, by the suffix of the path. The same figure gives the same bytes.
 
-    `plain` draws tick labels literally. `styled_plain` cannot, because Matplotlib creates tick labels when it saves.
+    `plain` draws tick labels literally. Matplotlib creates tick labels while it saves, too late for `styled_plain`.
     """
     undated: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
     settings = SETTINGS | {"svg.hashsalt": path.name} | ({} if plain else MATHEMATICS)

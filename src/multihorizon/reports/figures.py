@@ -33,7 +33,7 @@ from multihorizon.reports.scores import Statistic
 from multihorizon.reports.statistics import IntervalEstimate
 
 CURVE_COLUMNS = 5
-CAPTION_CHARACTERS = 14  # per inch of width
+CAPTION_CHARACTERS = 14  # characters of a caption in each inch of width
 DRAWN = -10.0, 10.0  # drawn discounts are clipped to this range
 SMALL_GAP = 0.005  # discounts with at most this gap count as equal
 

@@ -13,8 +13,8 @@ MOST_PERCENT = 1e9  # a larger change has no bar
 MAX_NUMBERED_BARS = 20  # with more bars there is no room for numbers
 TITLE_CHARACTERS_PER_INCH, TICK_CHARACTERS_PER_INCH = 10, 14
 TICK_GAP = 2  # characters between tick labels
-AXIS_WIDTH = 0.85  # inches of a panel's width without bars
-MAX_LEVEL_WIDTH = 6.5  # largest panel width in inches that makes room for horizontal tick labels
+AXIS_WIDTH = 0.85  # the y-axis of a panel takes this number of inches
+MAX_LEVEL_WIDTH = 6.5  # a panel is widened at most to this number of inches, for horizontal tick labels
 
 
 @styled_plain
@@ -101,7 +101,7 @@ def _scale_bars(axes: Axes, heights: list[float]) -> None:
 
 
 def _annotate_bars(axes: Axes, heights: list[float], unknown: list[ScoreChange]) -> None:
-    """Writes the percentage at each bar, and both scores where there is no bar."""
+    """Writes the percentage at each bar. Without a bar, writes the two scores."""
     place: Any = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
     for x, height in enumerate(heights if len(heights) <= MAX_NUMBERED_BARS else []):
         places = 0 if abs(height) >= 0.95 else 1
@@ -114,7 +114,7 @@ def _annotate_bars(axes: Axes, heights: list[float], unknown: list[ScoreChange])
 
 
 def _has_bar(change: ScoreChange) -> bool:
-    """Returns whether the percentage can be drawn. It cannot if the baseline's score is 0 or almost 0."""
+    """Returns whether the percentage is known and small enough to draw."""
     return change.percent is not None and math.isfinite(change.percent) and abs(change.percent) <= MOST_PERCENT
 
 

@@ -38,9 +38,9 @@ GAMMAS, WEIGHTS = "horizons.gammas", "horizons.weights"
 FAMILIES = ("atari", "minatar")
 MAY_DIFFER_BY_GAME = ("environments",)
 
-MOST_LEVELS = 10  # largest depth of nested settings
-LONGEST_SETTING = 60  # most characters of a setting with its value, in labels and messages
-LONGEST_TEXT = 1_000  # most characters of a text value
+MOST_LEVELS = 10  # the largest depth of nested settings
+LONGEST_SETTING = 60  # labels and messages show at most this number of characters of a setting and its value
+LONGEST_TEXT = 1_000  # a text value has at most this number of characters
 
 
 def check_settings(configuration: dict[str, Any]) -> None:

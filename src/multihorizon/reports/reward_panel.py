@@ -9,7 +9,7 @@ from multihorizon.discounting import RewardTimeline, decode_rewards
 from multihorizon.reports.figure_style import BLUE, ORANGE, SETTINGS
 from multihorizon.reports.plotting import Figure, FigureCanvasAgg, rc_context
 
-LEAST_HEADS = 3  # smallest number of different discount factors
+LEAST_HEADS = 3  # the smallest number of different discount factors
 MOST_TICKS = 7
 BAR, SPAN = (tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in (BLUE, ORANGE))
 
@@ -25,7 +25,7 @@ class RewardPanel:
     rows_per_reward: float
 
     def drawn(self, step: int) -> UInt8[np.ndarray, "h w 3"]:
-        """Returns the panel at a step: a bar for each bin, and a line over the resolution of the largest bar."""
+        """Returns the panel at a step, with a bar for each bin. A line marks the resolution of the largest bar."""
         pixels = self.empty.copy()
         rewards = self.timeline.rewards[step]
         for low, high, reward in zip(self.columns[:-1], self.columns[1:], rewards, strict=True):

@@ -19,9 +19,10 @@ from multihorizon.reports.baselines import (
 from multihorizon.reports.data import RunCollection, RunHistory, choose_time_unit, parse_game
 
 LAST_ITERATIONS = 5
-# A run needs this share of the longest run's frames to be compared, because all compared runs are cut to the shortest.
+# Runs with less than this fraction of the longest run's frames are not compared, because all compared runs are cut to
+# the length of the shortest compared run.
 MIN_SHARE = 0.5
-MAX_NAMED = 6  # most names in a note
+MAX_NAMED = 6  # a note lists at most this number of names
 
 
 class Statistic(Enum):
@@ -115,7 +116,7 @@ def score_runs(collection: RunCollection, dopamine: DopamineCurves | None = None
 
 
 def score_paper_table() -> Scores:
-    """Returns the paper's table, whose one number per game counts as one seed."""
+    """Returns the scores in the paper's table. Each number is treated as one seed."""
     table = paper_table()
     best = {(agent, f"atari/{game}"): np.array([x]) for game, row in table.items() for agent, x in row.items()}
     agents = list(next(iter(table.values())))
@@ -206,7 +207,10 @@ def _note_cut(compared: list[RunHistory], ends: dict[str, float]) -> list[str]:
 
 def _note_few(compared: list[RunHistory], ends: dict[str, float]) -> list[str]:
     few = [r.environment for r in compared if (r.frames <= ends[r.environment]).sum() < LAST_ITERATIONS]
-    reason = f"have fewer than {LAST_ITERATIONS} iterations, so the score of the last {LAST_ITERATIONS} covers them all"
+    reason = (
+        f"have fewer than {LAST_ITERATIONS} iterations, so the score of the last {LAST_ITERATIONS} covers all "
+        "iterations"
+    )
     return [f"Runs in {_enumerate(list(dict.fromkeys(few)))} {reason}."] if few else []
 
 

@@ -25,8 +25,8 @@ from multihorizon.reports.tables import Table
 
 BOOTSTRAP = (
     "Intervals are 95% percentile bootstrap intervals over seeds, stratified by environment. Each of 2,000 resamples "
-    "draws S − 1 of an environment's S seeds with replacement. With few seeds, the percentiles are more extreme, to "
-    "match the wider tails of Student's t-distribution."
+    "draws S − 1 of an environment's S seeds with replacement. With few seeds, the report uses more extreme "
+    "percentiles, because Student's t-distribution has wider tails."
 )
 MAX_SHARED_ENVIRONMENTS = 12  # with more environments, each comparison has its own figure
 BOOTSTRAP_SEED = 0  # fixed, so that reports are reproducible
@@ -39,7 +39,8 @@ class PageFigure:
     name: str  # of its files, without the extension
     figure: Figure
     alt: str
-    parts: list["PageFigure"] = field(default_factory=list)  # small figures that replace this one on the HTML page
+    # On the HTML page, these smaller figures replace this figure.
+    parts: list["PageFigure"] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ def _describe_aggregates(found: Aggregates, styles: LineStyles) -> list[Section]
     title = "Human-normalised aggregates"
     excluded = f" Excluded for lack of a human score: {', '.join(found.excluded)}." if found.excluded else ""
     if not found.entries:
-        said = f"There are none, because the agents share no environment with a human score.{excluded}"
+        said = f"There are no aggregates, because the agents share no environment with a human score.{excluded}"
         return [Section("aggregate", title, said)]
     games = sorted({len(played) for played in found.environments.values() if played})
     estimates = [estimate for entry in found.entries for estimate in entry.measures.values()]

@@ -1,7 +1,7 @@
 """Statistics of a few seeds in several environments, with bootstrap intervals (Agarwal et al., 2021).
 
-Strata are sequences with one array of scores for each environment. Seeds are on the last axis; axes before it, such as
-resamples, are kept.
+Strata are sequences with one array of scores for each environment. The last axis holds the seeds. Results keep all
+earlier axes, such as resamples.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def iqm(strata: Strata, share: float | None = None) -> Value:
 def trimmed_share(strata: Strata) -> float:
     """Returns the fraction of runs that the IQM trims at each end.
 
-    Resamples have fewer runs. They use this fraction, because rounding again would change it.
+    Resamples have fewer runs. To round only once, each resample is trimmed by this fraction, too.
     """
     count = sum(scores.shape[-1] for scores in strata)
     return (count // 4) / count
@@ -87,7 +87,7 @@ def resampled(
 ) -> list[Float[np.ndarray, "R _"]]:
     """Draws S − `fewer` of each environment's S seeds with replacement, `replications` times.
 
-    Draws of S − 1 seeds give the right variance (McCarthy & Snowden, 1985). `fewer=0` is the plain bootstrap, as in
+    Draws of S − 1 seeds give the right variance (McCarthy & Snowden, 1985). `fewer=0` is the ordinary bootstrap, as in
     rliable, whose variance is too small by the factor (S − 1)/S. With three seeds, its 95% intervals contain the true
     value in only 74% of cases in one environment, and in 88% in 26 environments.
     """
@@ -97,8 +97,8 @@ def resampled(
 def interval(replicated: Value, freedom: float = np.inf) -> Float[np.ndarray, "2 ..."]:
     """Returns the 95% percentile interval over the first axis.
 
-    With few degrees of freedom, the percentiles are more extreme, to match the wider tails of Student's t-distribution
-    (Hesterberg, 2015).
+    With few degrees of freedom, the function uses more extreme percentiles, because Student's t-distribution has wider
+    tails (Hesterberg, 2015).
     """
     tail = ndtr(stdtrit(freedom, (1 - LEVEL) / 2)) if np.isfinite(freedom) else (1 - LEVEL) / 2
     return np.quantile(replicated, [tail, 1 - tail], axis=0)
@@ -114,13 +114,13 @@ def largest_coverage(seeds: Sequence[int]) -> float:
 
     A bootstrap interval lies between the lowest and the highest score. Let p be the probability that a score is above
     the true value. In one environment with S seeds, all scores lie on one side of the true value with probability
-    p^S + (1 - p)^S ≥ 2^(1 - S). The interval then misses it. With several environments, the bound is 0.95.
+    p^S + (1 - p)^S ≥ 2^(1 - S). The interval then misses the true value. With several environments, the bound is 0.95.
     """
     return min(LEVEL, 1 - 2.0 ** (1 - seeds[0])) if len(seeds) == 1 else LEVEL
 
 
 def describe_coverage(seeds: Sequence[int]) -> str:
-    """Returns a warning if intervals cannot reach a coverage of 95%, otherwise an empty text."""
+    """Returns a warning if intervals cannot reach a coverage of 95%, otherwise an empty string."""
     if largest_coverage(seeds) == LEVEL:
         return ""
     return (
@@ -135,17 +135,18 @@ def varies(strata: Strata) -> bool:
 
 
 def describe_ties(agents: Sequence[str]) -> str:
-    """Returns a warning about agents whose seeds all have the same score, or an empty text if there are none.
+    """Returns a warning about agents whose seeds all have the same score, or an empty string if there are none.
 
-    All resamples of such an agent are equal, so the interval treats the scores as exact. This is wrong if the scores
-    tie at the largest possible score, which other runs may miss. In simulations, such ties cause most intervals of the
-    probability of improvement that miss the true value (benchmarks/interval_coverage.py).
+    If all seeds tie, all resamples are equal, and the interval treats the scores as exact. This is wrong if the seeds
+    tie at the largest possible score, because further runs may score less. In simulations of the
+    probability of improvement (benchmarks/interval_coverage.py), this explains most intervals that do not contain the
+    true value.
     """
     if not agents:
         return ""
     return (
-        f"All seeds of {' and of '.join(agents)} have the same score (best or last 5) in each environment. Intervals "
-        "treat such scores as exact, so they may contain the true value in far fewer than 95% of cases."
+        f"All seeds of {' and of '.join(agents)} have the same score (best or last 5) in each environment. An interval "
+        "treats these scores as exact, so it may contain the true value in far fewer than 95% of cases."
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from multihorizon.runs.watching import EpisodeRecord
 
 HEIGHT, GAME, CURVES, PANEL = 480, 400, 720, 200  # pixels
-TITLE_CHARACTERS = 76  # most characters of a line of the title
+TITLE_CHARACTERS = 76  # a line of the title has at most this number of characters
 CURSOR = tuple(int(RED[i : i + 2], 16) for i in (1, 3, 5))
 
 

@@ -77,7 +77,7 @@ class Checkpoints:
             remove(old)
 
     def restore(self, init: Callable[[], Any], warn: Callable[[str], None]) -> tuple[Any, int]:
-        """Returns the state in the newest intact checkpoint, and its number of iterations.
+        """Returns the state in the newest intact checkpoint, and the number of completed iterations.
 
         Damaged checkpoints are reported and renamed. Without a checkpoint, the initial state is returned.
         """
@@ -220,7 +220,7 @@ def _data(leaf: Any) -> Any:
 
 
 def _pieces(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[int, int, int]]:
-    """Yields slices (seed, start, stop) of an array [S L ...]. A slice has at most `PIECE_BYTES`, or one row."""
+    """Yields slices (seed, start, stop) of an array [S L ...]. A slice has at most `PIECE_BYTES` bytes or one row."""
     length = shape[1] if len(shape) > 1 else 1
     size = max(1, PIECE_BYTES // max(1, itemsize * int(np.prod(shape[2:]))))
     for s in range(shape[0]):

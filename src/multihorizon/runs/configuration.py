@@ -91,7 +91,7 @@ def _check_kind(name: str, value: Any, hint: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Converts a configuration to JSON. The object for a dataclass contains the name of its type."""
+    """Converts a configuration to JSON. A dataclass becomes an object that contains the name of the class."""
     if isinstance(value, Horizons):
         return {"gammas": value.gammas.tolist(), "weights": value.weights.tolist()}
     if is_dataclass(value) and not isinstance(value, type):

@@ -17,7 +17,7 @@ from multihorizon.training.schedule import Schedule, total_steps
 from multihorizon.training.trainer import Collector, Evaluator, Trainer
 from multihorizon.training.worlds import World, stored_world, world
 
-MOST_ON_DEVICE, MOST_ON_HOST = 1_000_000, 1_024  # the most environments for each seed
+MOST_ON_DEVICE, MOST_ON_HOST = 1_000_000, 1_024  # the largest number of environments for each seed
 
 
 def configured(
@@ -45,7 +45,7 @@ def configured(
             "set warm_up_steps for a shorter warm-up"
         )
     if training_steps is None:
-        # All iterations have the same length, at most the default. The last one ends at `steps` or just after.
+        # All iterations have the same length, at most the default. The last iteration ends at `steps` or just after.
         a_time = -(-steps // -(-steps // default.training_steps))
     else:
         a_time = at_least("training_steps", training_steps, 1)
@@ -88,7 +88,7 @@ def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
 
 
 def trainer_of(configuration: Configuration, env: Any = None, network: Any = None, eval_env: Any = None) -> Trainer:
-    """Returns a trainer for a run with its user-defined parts. Close the trainer after use."""
+    """Returns the trainer of a run, which the caller must close. The last three arguments are user-defined parts."""
     chosen = stored_world(configuration.environment) if env is None else world(env)
     evaluated_in = chosen.for_evaluation() if eval_env is None else world(eval_env)
     _check_counts(configuration, chosen, evaluated_in)
@@ -100,8 +100,8 @@ def trainer_of(configuration: Configuration, env: Any = None, network: Any = Non
         mine, others = (learner.observation_shape, learner.actions), evaluated_in.spaces()
         if mine != others:
             raise InputError(
-                f"eval_env must have {mine[1]} actions and observations {list(mine[0])}, as in training, "
-                f"but has {others[1]} actions and observations {list(others[0])}"
+                f"eval_env must have {mine[1]} actions and observations of shape {list(mine[0])}, as in "
+                f"training, but has {others[1]} actions and observations of shape {list(others[0])}"
             )
     return Trainer(collector, configuration.schedule, _evaluator(configuration, evaluated_in, learner))
 

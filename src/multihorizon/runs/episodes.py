@@ -23,7 +23,7 @@ from multihorizon.training.schedule import MOST_EVALUATION_STEPS
 from multihorizon.training.state import follow
 from multihorizon.training.worlds import World
 
-MOST_AT_ONCE = 32  # parallel environments on the host
+MOST_AT_ONCE = 32  # the largest number of parallel environments on the host
 HAZARD = 0x68617A  # part of the random seed for hazard and actions
 
 Told = Callable[[int, int], None]
@@ -56,7 +56,7 @@ class Returns:
     def interval(self) -> tuple[float, float]:
         """95% confidence interval of the mean over episodes (Student's t); unbounded for one episode.
 
-        It describes one trained policy, and does not include the variation between training seeds.
+        The interval describes one trained policy, and does not include the variation between training seeds.
         """
         count = len(self.values)
         if count < 2:
@@ -92,19 +92,20 @@ def evaluate(
 
     Args:
         policy: A trained policy.
-        env: The environment, as for `multihorizon.train`; by default, the one that the policy was trained in. A loaded
-            policy needs `env` if it was trained in a user-defined environment.
+        env: The environment, as for `multihorizon.train`; by default, the training environment. A loaded policy needs
+            `env` if it was trained in a user-defined environment.
         episodes: How many episodes to play.
         hazard: A prior over the hazard λ. Each episode draws its own λ, which the agent does not observe. A step of
-            duration dt (1 by default) ends the episode with probability 1 - e^{-λ dt}. The reward of that step counts.
+            duration dt (1 by default) ends the episode with probability 1 - e^{-λ dt}. The return includes the reward
+            of that step.
         epsilon: Probability of a random action; by default the agent's ε for evaluation (0.001).
         seed: The random seed of the episodes.
-        max_steps: The number of steps after which an episode is cut off. The return up to that step counts.
-        told: Receives the numbers of finished episodes and of steps. It is called after each step, but only for
-            environments on the host.
+        max_steps: The number of steps after which an episode is cut off. The return then contains the rewards so far.
+        told: Called after each step with the number of finished episodes and the number of steps. For environments on
+            the device, `told` is never called.
 
     Returns:
-        The undiscounted returns and lengths of the episodes, with their mean and its confidence interval.
+        The undiscounted returns and lengths of the episodes, with the mean return and its confidence interval.
 
     Raises:
         InputError: The environment has other observations or actions than the policy, or an argument is out of range.
@@ -130,7 +131,14 @@ def _on_device(
     environment = chosen.make_for_evaluation(hazard)
     require_unit_steps(policy.agent.consistency, timing_fields(environment))
     play = jax.jit(
-        partial(play_episodes, policy._learner, environment, num_envs=episodes, most_steps=max_steps, epsilon=epsilon)
+        partial(
+            play_episodes,
+            policy._programs.learner,
+            environment,
+            num_envs=episodes,
+            most_steps=max_steps,
+            epsilon=epsilon,
+        )
     )
     played = play(parameters=policy.parameters, key=jax.random.key(seed))
     return Returns(np.asarray(played.returns, float), np.asarray(played.lengths))
@@ -146,10 +154,10 @@ def _on_host(
     max_steps: int,
     told: Told,
 ) -> Returns:
-    """Plays a fixed number of episodes in each environment, so that short episodes do not count more often.
+    """Plays a fixed number of episodes in each environment. Otherwise short episodes would be overrepresented.
 
-    Hazard and `max_steps` may end an episode early. The environment then continues without counting until it resets
-    itself. When no environment counts, all environments are reset.
+    Hazard and `max_steps` may end an episode early. Later rewards are then ignored until the environment resets itself.
+    If the rewards of all environments are ignored, all environments are reset.
     """
     assert chosen.on_host is not None
     at_once = min(episodes, MOST_AT_ONCE)

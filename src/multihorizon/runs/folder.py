@@ -63,7 +63,7 @@ def with_changes(stored: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 def identity_checksum(folder: Path) -> str | None:
     """Returns the checksum of the fixed settings of a run. Weights and metrics store this checksum.
 
-    Returns None if the configuration is missing, or if a user edited it and removed its own checksum.
+    Returns None if the configuration is missing, or if a user edited the file and removed the checksum in it.
     """
     if not (folder / CONFIGURATION).is_file():
         return None
@@ -72,7 +72,7 @@ def identity_checksum(folder: Path) -> str | None:
 
 
 def other_run(folder: Path) -> str:
-    """Returns the error for a file whose identity differs from the run's."""
+    """Returns the error message for a file that another run wrote."""
     return (
         f"it was written by a run with other settings than {folder / CONFIGURATION}; one of the two files belongs to "
         "another run and must be replaced"
@@ -154,7 +154,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         writable_folder(folder)
         path = inside(folder, LOCK)
-        # Some versions of filelock empty the file.
+        # Some versions of filelock empty the lock file, and thereby every hard link to this file.
         if path.is_file() and path.stat().st_nlink > 1 and path.stat().st_size:
             raise InputError(f"{path} is a hard link to another file; remove this link")
         self._lock = filelock.FileLock(path)

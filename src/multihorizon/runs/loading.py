@@ -21,9 +21,9 @@ def load_run(
 
     Args:
         path: The folder.
-        env: The environment, if the run was trained in a user-defined one.
-        network: The network, if the run was trained with a user-defined one.
-        eval_env: The environment for evaluation, if it differs from the one for training.
+        env: The user-defined environment of the run, if any.
+        network: The user-defined network of the run, if any.
+        eval_env: The environment for evaluation, if it differs from the training environment.
         trust: Whether to import the Python module that the folder names for its environment, as in
             `gym/module:Name-v0`.
 
@@ -48,9 +48,9 @@ def load(
 
     Args:
         path: A folder that `Policy.save` wrote, or the folder of a run.
-        env: The environment, if the policy was trained in a user-defined one.
-        network: The network, if the policy was trained with a user-defined one.
-        seed: The seed, if the folder holds a run; the first by default.
+        env: The user-defined environment of the policy, if any.
+        network: The user-defined network of the policy, if any.
+        seed: The seed, if the folder holds a run; by default, the first seed.
         trust: Whether to import the Python module that the folder names for its environment, as in
             `gym/module:Name-v0`.
 

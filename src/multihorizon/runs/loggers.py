@@ -162,7 +162,7 @@ class WandB:
 
 
 def _without_links(folder: Path, name: str, allowed: Collection[str] = ()) -> Path:
-    """Returns the path of a subfolder, and raises an error if it or one of its entries is a link."""
+    """Returns the path of a subfolder, and raises an error if the subfolder or an entry is a link."""
     path = inside(folder, name)
     if path.is_dir():
         for entry in os.listdir(path):

@@ -25,8 +25,9 @@ FIELDS = {*COUNTS, *RATES, *BY_SEED, *LENGTHS, *BY_HEAD, "discount", RUN}
 
 # Limits on the memory and time that a hostile file can cost.
 MOST_BYTES, MOST_LINE, MOST_DAMAGED = 2**30, 2**24, 10_000
-MOST_TIMES, LONGEST_TIME = 1_000, 40  # of the field `discount`: entries, characters of a key
-MOST_NAMED = 5  # lines or iterations that one message lists
+# Limits of the field `discount`: the number of keys, and the number of characters in a key.
+MOST_TIMES, LONGEST_TIME = 1_000, 40
+MOST_NAMED = 5  # a message lists at most this number of lines or iterations
 
 
 def read_metrics(

@@ -11,7 +11,7 @@ from multihorizon.training.worlds import world
 
 
 def as_batch(obs: ArrayLike, shape: tuple[int, ...], dtype: str) -> tuple[Shaped[np.ndarray, "B ..."], bool]:
-    """Returns `obs` as a batch of observations of this shape and type, and whether it was a single observation."""
+    """Returns `obs` as a batch of observations of the given shape and type, and whether it was a single observation."""
     try:
         array = np.asarray(obs)
     except ValueError:  # a ragged list
@@ -26,7 +26,7 @@ def as_batch(obs: ArrayLike, shape: tuple[int, ...], dtype: str) -> tuple[Shaped
             f"an observation must have shape {list(shape)}, or [B, {', '.join(map(str, shape))}] for a batch, "
             f"got {list(array.shape)}{hint}"
         )
-    with np.errstate(over="ignore", invalid="ignore"):  # checked below
+    with np.errstate(over="ignore", invalid="ignore"):  # an overflow is detected below
         cast = array.astype(dtype)
     if not all(np.all(np.isfinite(one)) for one in (array, cast) if one.dtype.kind == "f"):
         raise InputError(f"an observation must be finite in {cast.dtype}, but this one is not")
@@ -44,6 +44,6 @@ def check_environment(env: Any, shape: tuple[int, ...], actions: int) -> None:
     found_shape, found_actions = world(env).spaces()
     if (found_shape, found_actions) != (shape, actions):
         raise InputError(
-            f"the policy was trained with observations {list(shape)} and {actions} actions, but this environment has "
-            f"observations {list(found_shape)} and {found_actions} actions"
+            f"the policy was trained with observations of shape {list(shape)} and {actions} actions, but this "
+            f"environment has observations of shape {list(found_shape)} and {found_actions} actions"
         )

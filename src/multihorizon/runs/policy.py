@@ -6,8 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
@@ -29,9 +27,8 @@ from multihorizon.discounting import (
 from multihorizon.discounting.hazard import Prior
 from multihorizon.errors import InputError, as_path, at_least, between, numbers, show_controls, shown
 from multihorizon.runs.observations import as_batch, check_environment
+from multihorizon.runs.policy_programs import LONGEST_ELAPSED, PolicyPrograms
 from multihorizon.training.worlds import World, stored_world, world
-
-LONGEST_ELAPSED = 1e9  # steps, after which the weights of the heads stay constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,27 +70,15 @@ class Policy:
             check_risk(self.risk, self.agent)
 
     @cached_property
-    def _learner(self) -> Learner:
-        return Learner(self.agent, self.num_actions, self.observation_shape, as_torso(self.network), risk=self.risk)
-
-    @cached_property
-    def _values(self) -> Any:
-        learner = self._learner
-        return jax.jit(jax.vmap(learner.values, (None, 0)))
-
-    @cached_property
-    def _distribution(self) -> Any:
-        return jax.jit(jax.vmap(self._learner.distribution, (None, 0)))
-
-    @cached_property
-    def _risk_scores(self) -> Any:
-        return jax.jit(jax.vmap(self._learner.risk_scores, (None, 0, 0)))
+    def _programs(self) -> PolicyPrograms:
+        spaces, torso = (self.num_actions, self.observation_shape), as_torso(self.network)
+        return PolicyPrograms(Learner(self.agent, *spaces, torso, risk=self.risk), self.parameters)
 
     def world(self, env: Any = None) -> World:
         """Returns the environment to play in.
 
         Args:
-            env: The environment, as for `multihorizon.train`; by default, the one that the policy was trained in.
+            env: The environment, as for `multihorizon.train`; by default, the training environment.
 
         Returns:
             The environment with its default settings.
@@ -137,16 +122,16 @@ class Policy:
     ) -> "Policy":
         """Returns a policy that acts by another discount, with the same heads and new weights.
 
-        With the default `Bootstrap.OWN`, no training is needed: each head bootstraps from its own best action, whatever
-        the weights. Heads trained with `Bootstrap.ACTING` still value the policy that they were trained with. The new
-        policy acts by the weighted sum of its heads. Its `reweighting` states the error of the new discount.
+        With the default `Bootstrap.OWN`, no training is needed: each head bootstraps from its own best action,
+        regardless of the weights. Heads trained with `Bootstrap.ACTING` still estimate the returns of the policy that
+        they were trained with. The new policy acts by a weighted sum, and its `reweighting` states the error.
 
         Args:
             discount: The discount to act by: a `Discount`, such as `mh.discount.hyperbolic(0.1)` or
                 `mh.discount.deadline(50)`, a prior over hazard, or a function of t.
             t_max: The last step at which the error is measured, such as the length of an episode.
             method: The criterion for the best weights.
-            tolerance: The largest error that is accepted, as a share of d(0).
+            tolerance: The largest error that is accepted, as a fraction of d(0).
 
         Returns:
             The new policy. The original policy is unchanged.
@@ -162,17 +147,17 @@ class Policy:
         """Returns a naive or precommitted policy with the same heads.
 
         A naive agent makes a new plan at every step. A precommitted agent keeps the plan from the start of the episode.
-        Both have the same heads, so no training is needed.
+        The heads are the same, so no training is needed.
 
         Args:
-            consistency: `mh.Consistency.NAIVE` or `mh.Consistency.PRECOMMITTED`, or the name of one.
+            consistency: `mh.Consistency.NAIVE` or `mh.Consistency.PRECOMMITTED`, or the name as a string.
 
         Returns:
             The new policy. The original policy is unchanged.
 
         Raises:
-            InputError: This agent or the new agent is sophisticated: its heads learn other values. Or the agent cannot
-                be precommitted (see `multihorizon.AgentConfig`).
+            InputError: This agent or the new agent is sophisticated, or the agent cannot be precommitted (see
+                `multihorizon.AgentConfig`).
         """
         before, agent = self.agent.consistency, self.agent.with_settings(consistency=consistency)
         if agent.consistency is not before and Consistency.SOPHISTICATED in (agent.consistency, before):
@@ -214,7 +199,7 @@ class Policy:
     def return_distribution(self, obs: ArrayLike) -> Float[np.ndarray, "*B H A Z"]:
         """Returns the learned distribution of the return, for every horizon and action.
 
-        Head i holds the distribution of the return discounted by γᵢ. Its mean is Q: `q_values(obs)` equals
+        Head i holds the distribution of the return discounted by γᵢ, whose mean is Q: `q_values(obs)` equals
         `return_distribution(obs) @ atoms`.
 
         Args:
@@ -226,9 +211,9 @@ class Policy:
         Raises:
             InputError: The agent learns means rather than distributions.
         """
-        batch, is_single = self._batch(obs)
+        batch, is_single = as_batch(obs, self.observation_shape, self.observation_dtype)
         distribution_of(self.agent)
-        found = np.asarray(self._distribution(self.parameters, batch))
+        found = self._programs.distribution(batch)
         return found[0] if is_single else found
 
     def expected_rewards(
@@ -269,8 +254,8 @@ class Policy:
         Returns:
             An array [H A], or [B H A] for a batch. The axis H has the order of `horizons.gammas`.
         """
-        batch, is_single = self._batch(obs)
-        values = np.asarray(self._values(self.parameters, batch))
+        batch, is_single = as_batch(obs, self.observation_shape, self.observation_dtype)
+        values = self._programs.values(batch)
         return values[0] if is_single else values
 
     def act(
@@ -302,23 +287,13 @@ class Policy:
             raise InputError(
                 "a precommitted agent needs the number of steps since the start of the episode: act(obs, elapsed=t)"
             )
-        batch, is_single = self._batch(obs)
+        batch, is_single = as_batch(obs, self.observation_shape, self.observation_dtype)
         rng = np.random.default_rng() if rng is None else rng
-        best = self._best(batch, rng, 0 if elapsed is None else elapsed)
+        elapsed = 0 if elapsed is None else elapsed
+        best = self._programs.best(batch, self.weights_after(elapsed, len(batch)), elapsed, rng)
         random = rng.integers(self.num_actions, size=len(best))
         actions = np.where(rng.random(len(best)) < epsilon, random, best)
         return int(actions[0]) if is_single else actions
-
-    def _best(self, batch: Any, rng: np.random.Generator, elapsed: ArrayLike) -> Int[np.ndarray, " B"]:
-        weights = self.weights_after(elapsed, len(batch))
-        if self.risk is not None:
-            times = np.broadcast_to(np.minimum(elapsed, LONGEST_ELAPSED).astype(np.float32), (len(batch),))
-            return np.asarray(self._risk_scores(self.parameters, batch, times)).argmax(axis=1)
-        values = np.asarray(self._values(self.parameters, batch), np.float64)  # [B H A]
-        if self.agent.acting is Acting.SAMPLED_HEAD:
-            heads = rng.choice(values.shape[1], size=len(values), p=weights[0])
-            return values[np.arange(len(values)), heads].argmax(axis=1)
-        return np.einsum("bh,bha->ba", weights, values).argmax(axis=1)
 
     def weights_after(self, elapsed: ArrayLike, count: int = 1) -> Float[np.ndarray, "B H"]:
         """Returns the weights of the heads `elapsed` steps after the start of an episode.
@@ -342,10 +317,6 @@ class Policy:
         if self.agent.consistency is Consistency.PRECOMMITTED:
             weights = weights_after(np.minimum(times, LONGEST_ELAPSED), weights, self.horizons.gammas)
         return np.broadcast_to(weights, (count, weights.shape[-1]))
-
-    def _batch(self, obs: ArrayLike) -> tuple[Any, bool]:
-        batch, is_single = as_batch(obs, self.observation_shape, self.observation_dtype)
-        return jnp.asarray(batch), is_single
 
     def save(self, path: str | Path) -> Path:
         """Writes the policy to a folder: the weights as safetensors and the configuration as JSON.

@@ -81,7 +81,7 @@ def record(
 ) -> bool:
     """Trains the remaining iterations of a run, and writes its metrics, weights and checkpoints.
 
-    An interrupt stops training early, and saves the last complete iteration if this helps to resume the run.
+    An interrupt stops training early, and may save a checkpoint of the last complete iteration.
 
     Returns:
         Whether the run is finished; False if the callback stopped it early.
@@ -146,7 +146,7 @@ def record(
 
 
 def _restore(checkpoints: Checkpoints, trainer: Trainer, records: Records, warn: Warn) -> tuple[Any, int]:
-    """Returns the state to resume from and its number of iterations, and prepares the records."""
+    """Returns the state to resume from and the number of completed iterations. Prepares the records."""
     folder, configuration = records.folder, records.configuration
     restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
     if first > trainer.schedule.iterations:
@@ -204,7 +204,7 @@ def where_to_resume(folder: Path, iterations: int, configuration: Configuration)
 
 @contextmanager
 def _writing(folder: Path, configuration: Configuration) -> Iterator[None]:
-    """Adds advice to a write error. It must enclose writes only: environments may also raise `OSError`."""
+    """Adds advice to a write error. Only code that writes belongs inside: environments may also raise `OSError`."""
     try:
         yield
     except (OSError, WriteError) as problem:

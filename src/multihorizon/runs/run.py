@@ -95,8 +95,9 @@ class Run:
         """Returns the trained agent of one seed.
 
         Args:
-            seed: One of `seeds`; the first by default.
-            weights: A weights file of this run, such as `runs/pong/weights-000010.npz`; the newest by default.
+            seed: One of `seeds`; by default, the first seed.
+            weights: A weights file of this run, such as `runs/pong/weights-000010.npz`; by default, the newest
+                weights.
 
         Returns:
             The policy, with frozen weights.
@@ -221,8 +222,8 @@ def train(
 ) -> Run:
     """Trains an agent in an environment.
 
-    Training proceeds in iterations: training steps, then evaluation steps with frozen weights. The environment provides
-    the defaults for step counts, numbers of environments and the network.
+    Training proceeds in iterations: training steps, then evaluation steps with frozen weights. The defaults for the
+    network and for the numbers of steps and environments depend on the environment.
 
     Args:
         agent: An agent from `multihorizon.agent`, or the name of a preset.

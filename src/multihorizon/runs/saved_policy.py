@@ -32,9 +32,9 @@ CONFIGURATION = "policy.json"
 WEIGHTS = "weights-{checksum}.safetensors"  # policy.json holds the checksum, so files of two policies never mix
 OBSERVATION_TYPES = ["bool", "bfloat16", "float16", "float32", "float64"]
 OBSERVATION_TYPES += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-MOST_OVERHEAD_BYTES = 2**20  # of a safetensors file, beyond its arrays
+MOST_OVERHEAD_BYTES = 2**20  # the largest size of a safetensors file without its arrays
 OLD_WEIGHTS = "weights.safetensors"  # the name in earlier versions
-LONGEST_DISCOUNT = 1_000  # characters of the description of a discount
+LONGEST_DISCOUNT = 1_000  # the description of a discount has at most this number of characters
 
 
 def save_policy(policy: Policy, folder: Path) -> Path:
@@ -76,7 +76,7 @@ def _stated(policy: Policy) -> str | None:
 
 
 def _old_weights(folder: Path) -> list[Path]:
-    """Returns the weights files that earlier saves wrote to a folder. Their checksums identify them."""
+    """Returns the weights files of earlier policies in a folder. Files with a wrong checksum are left out."""
     found = []
     for path in folder.glob(WEIGHTS.format(checksum="*")):
         with suppress(ValueError, OSError):  # a link or an unreadable file

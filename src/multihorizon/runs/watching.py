@@ -43,7 +43,7 @@ class EpisodeRecord:
 
 def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> EpisodeRecord:
     """Plays and records one episode of at most `max_steps` steps, with the agent's evaluation ε."""
-    learner, parameters = policy._learner, policy.parameters
+    learner, parameters = policy._programs.learner, policy.parameters
     played: VectorEnvironment
     if chosen.on_host:
         played = chosen.on_host(1)
@@ -86,7 +86,7 @@ def record_episode(policy: Policy, chosen: World, seed: int, max_steps: int) -> 
         if shown:
             seen = _step(shown, np.asarray(action)[None])
             last = seen.frames[0]
-            if over:  # without `finals`, the environment shows the next episode by now
+            if over:  # without `finals`, `frames` already shows the next episode
                 last = pictures[-1] if seen.finals is None else seen.finals[0]
         if is_drawn:
             pictures.append(_picture(last, backdrop))

@@ -19,7 +19,7 @@ UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, Ru
 # The header that NumPy writes before the content of an array. Matching it is safer than evaluating it.
 MOST_HEADER_BYTES = 1_000
 HEADER = re.compile(r"\{'descr': '([^']*)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
-MOST_OVERHEAD_BYTES = 2**16  # of an .npz file, beyond its arrays
+MOST_OVERHEAD_BYTES = 2**16  # the largest size of an .npz file without its arrays
 TYPES = {np.dtype(name).str: name for name in ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")}
 
 

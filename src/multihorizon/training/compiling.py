@@ -13,7 +13,7 @@ Options = dict[str, dict[str, bool | str]]  # by device
 
 OPTIONS: Options = {
     # The first option disables YNNPACK, because Eigen's convolutions are faster: 36 ms per update instead of 42. The
-    # second option skips LLVM passes that do not make these programs faster: compilation takes 0.7 to 0.9 times as long.
+    # second option skips LLVM passes that do not speed up these programs: compilation takes 0.7 to 0.9 times as long.
     "cpu": {
         "xla_cpu_experimental_ynn_fusion_type": "",
         "xla_backend_optimization_level": "2",
@@ -61,7 +61,7 @@ def compiled(function: Callable[..., Any], only_updates: bool = False, **argumen
     elsewhere. On a GPU (jaxlib 0.11.2), XLA writes the copy before it moves B, so the values of B are lost.
     """
     keep_programs()
-    return jax.jit(function, compiler_options=_options(jax.default_backend(), only_updates), **arguments)
+    return jax.jit(function, compiler_options=options_for(jax.default_backend(), only_updates), **arguments)
 
 
 def call(program: Any, *given: Any) -> Any:
@@ -71,16 +71,14 @@ def call(program: Any, *given: Any) -> Any:
 
 
 @cache
-def _options(backend: str, only_updates: bool) -> dict[str, bool | str] | None:
+def options_for(backend: str, only_updates: bool) -> dict[str, bool | str]:
+    """Returns the compiler options for a device, without those that the user has set in XLA_FLAGS."""
     options = OPTIONS.get(backend, {}) | (UPDATE_OPTIONS.get(backend, {}) if only_updates else {})
     flags = os.environ.get("XLA_FLAGS", "")
     options = {name: value for name, value in options.items() if f"--{name}=" not in flags}
-    if options:
-        try:
-            jax.jit(lambda x: x + 1, compiler_options=options)(jnp.zeros(()))
-        except (ValueError, jax.errors.JaxRuntimeError) as problem:  # this version of XLA does not support the options
-            warnings.warn(
-                f"XLA does not support {', '.join(options)}, so programs will be slower: {problem}", stacklevel=2
-            )
-            return None
-    return options or None
+    try:
+        jax.jit(lambda x: x + 1, compiler_options=options)(jnp.zeros(()))
+    except (ValueError, jax.errors.JaxRuntimeError) as problem:  # this version of XLA does not support the options
+        warnings.warn(f"XLA does not support {', '.join(options)}, so programs will be slower: {problem}", stacklevel=2)
+        return {}
+    return options

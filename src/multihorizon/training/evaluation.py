@@ -1,7 +1,7 @@
 """Evaluation with frozen weights, in environments on the device.
 
-New episodes start until all environments together have played a given number of steps. Episodes that have started are
-finished. An episode that reaches `most_steps` is cut off: its return so far counts, and its environment stops.
+New episodes start until all environments together have played a given number of steps. Open episodes are then finished.
+An episode that reaches `most_steps` is cut off: its environment stops, and the return so far is the episode's return.
 """
 
 from functools import partial
@@ -50,10 +50,10 @@ class Evaluation(NamedTuple):
         steps: Int[Array, ""] | int,
         most_steps: int,
     ) -> "tuple[Evaluation, Int[Array, '']]":
-        """Counts one step of every environment, and returns the number of steps so far (capped below 2³¹).
+        """Adds one step of every environment, and returns the number of steps so far (capped below 2³¹).
 
-        `over` marks episodes that ended. New episodes start only during the first `steps` steps. An episode is cut off
-        after `most_steps` steps.
+        `over` marks episodes that ended. New episodes start only during the first `steps` steps of all environments
+        together. An episode is cut off after `most_steps` steps of its own.
         """
         played = jnp.minimum(played, MOST_EVALUATION_STEPS) + self.active.sum()
         returns, lengths = self.returns + rewards, self.lengths + 1

@@ -30,8 +30,8 @@ class Guard:
     """Checks the training state at every report.
 
     Training stops if a loss or a weight is not finite. It also stops if a head's mean loss since the last check is far
-    above an untrained network's loss: diverging values raise the loss long before they overflow. The untrained
-    network's loss is the maximum of the loss function's bound and the loss of the first update.
+    above an untrained network's loss, because diverging values raise the loss long before the values overflow. The
+    untrained network's loss is the larger of the loss function's bound and the loss of the first update.
     """
 
     def __init__(self, learner: Learner) -> None:

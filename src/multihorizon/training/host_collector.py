@@ -43,7 +43,7 @@ class Group(NamedTuple):
     streams: Streams
     actions: Int[Array, " m"]  # next actions
     first: Int[Array, ""]  # index of the group's first environment among all environments
-    step: Int[Array, ""]  # number of steps of the run after the group's last turn
+    step: Int[Array, ""]  # number of steps in the run, over all groups, up to this group's latest turn
 
 
 class OpenEpisodes(NamedTuple):
@@ -61,7 +61,7 @@ class HostCollector:
         num_envs: The number of environments for each seed.
         groups: A function from the number of environments to the number of groups.
         whole_every: The number of iterations after which all episodes are truncated. By default, the longest episode
-            fits into these iterations.
+            fits into this number of iterations.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class HostCollector:
         for group in range(self.environments.groups):
             frames = self.environments.reset(group, iteration.seed, iteration.number)
             first = self.environments.first(group)
-            before = step + first + self.environments.group_size - self.num_envs  # step after the group's previous turn
+            before = step + first + self.environments.group_size - self.num_envs  # `Group.step` at the previous turn
             places, steps = (jnp.full(self.num_seeds, value, jnp.int32) for value in (first, before))
             groups.append(self._choose(state, self.programs.start(frames, places, steps), step))
         return groups

@@ -38,7 +38,7 @@ class HostEvaluator:
         make: Makes a vector environment with the given number of environments.
         num_envs: The number of environments of each seed.
         groups: A function from the number of environments to the number of groups.
-        most_steps: The length at which an episode is cut off. Its return so far counts.
+        most_steps: The length at which an episode is cut off. The return so far is then the return of the episode.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Int, Key
 
-TRAINING, EVALUATION = range(2)  # phases of a run; each has its own environment seeds
+TRAINING, EVALUATION = range(2)  # phases of a run; each phase has its own environment seeds
 
 
 class Keys(NamedTuple):

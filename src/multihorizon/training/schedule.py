@@ -17,7 +17,7 @@ class Schedule:
 
     iterations: int = 200
     training_steps: int = 250_000  # per iteration and seed
-    evaluation_steps: int = 125_000  # 0 means no evaluation; started episodes are finished
+    evaluation_steps: int = 125_000  # 0 means no evaluation; open episodes are finished
 
     def __post_init__(self) -> None:
         store(
@@ -64,7 +64,7 @@ class Pace:
 
 
 def make_pace(agent: AgentConfig, num_envs: int, at_once: int | None = None) -> Pace:
-    """Returns the pace for `num_envs` environments, of which `at_once` step together (default: all)."""
+    """Returns the pace for `num_envs` environments. Groups of `at_once` environments step together (default: all)."""
     at_least("the number of environments", num_envs, 1)
     at_once = num_envs if at_once is None else at_once
     least = agent.batch + agent.n_steps * num_envs

@@ -21,12 +21,12 @@ from multihorizon.training.keys import Keys, make_keys
 class Tally(NamedTuple):
     """Sums over the updates of one iteration."""
 
-    first: Int[Array, ""]  # number of this iteration's first update in the run
+    first: Int[Array, ""]  # index in the run of this iteration's first update
     updates: Int[Array, ""]
     losses: Float[Array, " H"]
     values: Float[Array, " H"]
     opening: Float[Array, " H"]  # losses of the first update
-    bad: Int[Array, ""]  # number of the first update with a loss that is not finite, or -1
+    bad: Int[Array, ""]  # index in the run of the first update whose loss is not finite, or -1
 
     @staticmethod
     def empty(num_heads: int, first_update: Int[Array, ""] | int = 0) -> "Tally":
@@ -71,7 +71,7 @@ class Episodes(NamedTuple):
 class Streams(NamedTuple):
     """The state of environments [m] between two steps."""
 
-    observations: Array  # [m ...] stacks of the latest frames, blank before the start of the episode
+    observations: Array  # [m ...] stacks of the latest frames; frames before the start of the episode are blank
     first: Bool[Array, " m"]  # whether the latest frame is the first of its episode
     returns: Float[Array, " m"]  # returns of the current episodes so far
     lengths: Int[Array, " m"]
@@ -139,7 +139,7 @@ class Core:
         """Stores one step of several streams, and counts the episodes that ended.
 
         `ends` are the end codes of `agents.replay`. If an episode ended, `frames` contains the first frame of the next
-        episode. `first_stream` is the index of the first stream in the replay buffer.
+        episode. `first_stream` is the replay buffer's index of the first of these streams.
         """
         latest = streams.observations[..., -self.shape.frame_shape[-1] :]
         stored = jnp.clip(rewards, -1, 1) if self.agent.clip_rewards else rewards
@@ -157,7 +157,7 @@ class Core:
         return replay, jax.tree.map(jnp.add, episodes, ended), following
 
     def learn(self, state: TrainingState) -> TrainingState:
-        """Makes one update, but leaves the target network to the collector."""
+        """Makes one update. The collector copies the target network."""
         key = jax.random.fold_in(state.keys.learning, state.tally.next_update)
         learner, replay, metrics = self.learner.learn(self.shape, state.learner, state.replay, key)
         return state._replace(learner=learner, replay=replay, tally=state.tally.add(metrics))

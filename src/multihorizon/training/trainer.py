@@ -83,7 +83,7 @@ class Collector(Protocol):
     num_envs: int
 
     def init(self, seed: int) -> TrainingState:
-        """Returns the initial state. Its seeds are numbered from `seed`."""
+        """Returns the initial state of the seeds `seed`, `seed` + 1, ..."""
 
     def collect(self, state: TrainingState, iteration: Iteration, reporter: "Reporter") -> TrainingState:
         """Trains for one iteration. The given state is donated."""

@@ -31,7 +31,7 @@ OWN = "own/"  # prefix of the names of user-defined environments
 class World:
     """An environment and its defaults. Either `on_device` or `on_host` makes the environment.
 
-    `settings` replace values of a preset, because presets are made for Atari. Returns should lie in [-v_max, v_max].
+    `settings` replace values of a preset, because presets are made for Atari. All returns should lie within ±`v_max`.
     """
 
     name: str
@@ -42,10 +42,10 @@ class World:
     environments: int = 4
     evaluation_environments: int = 10
     on_device: Callable[[], Environment] | None = None
-    judged_in: Callable[[], Environment] | None = None  # evaluation environment on the device, if it is a different one
+    judged_in: Callable[[], Environment] | None = None  # evaluation environment; None for the training environment
     on_host: Callable[[int], VectorEnvironment] | None = None
     frames_per_step: int = 1
-    pictures: Callable[[], VectorEnvironment] | None = None  # the same environment with rendered frames
+    pictures: Callable[[], VectorEnvironment] | None = None  # the environment with rendered frames
 
     def spaces(self) -> tuple[tuple[int, ...], int]:
         """Returns the shape of an observation, and the number of actions."""
@@ -161,8 +161,8 @@ ON_DEVICE = {
 
 
 # The numbers of environments for training and for evaluation. On a GPU, 160 environments for training would be slightly
-# faster, but checkpoints would be half as frequent. On a GPU, evaluation uses fewer environments than training, because
-# it waits for every episode to end.
+# faster, but checkpoints would be half as frequent. Evaluation on a GPU uses fewer environments than training, because
+# evaluation waits for every episode to end.
 ATARI_ENVIRONMENTS = {"gpu": (80, 40), "cpu": (8, 10)}
 
 # On a GPU, a bfloat16 update takes 0.65 times as long as a float32 update.
@@ -223,7 +223,7 @@ def stored_world(name: str) -> World:
     if registered not in gymnasium.registry:
         raise InputError(
             f"the environment {registered} would import the Python module {module}, which may run arbitrary code; if "
-            "you trust it, load with trust=True, or pass the environment with env="
+            "you trust the module, load with trust=True, or pass the environment with env="
         )
     return replace(world(f"gym/{registered}"), name=name)
 
@@ -337,7 +337,7 @@ def _own_on_device(environment: Environment, name: str) -> World:
 
 
 CLASSIC_SCHEDULE = Schedule(iterations=10, training_steps=10_000, evaluation_steps=5_000)
-# Gymnasium environments that are not solved after CLASSIC_SCHEDULE.
+# CLASSIC_SCHEDULE is too short to solve these Gymnasium environments.
 LONGER_SCHEDULES = {"LunarLander": replace(CLASSIC_SCHEDULE, iterations=30)}
 
 

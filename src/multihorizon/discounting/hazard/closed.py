@@ -55,7 +55,7 @@ class Dirac(Prior):
     def log_survival(self, t: ArrayLike) -> Values:
         t = times(t)
         with np.errstate(over="ignore"):
-            return -np.multiply(self.k, t, out=np.zeros(t.shape), where=t > 0)[()]  # ∞ · 0 is 0: s(0) = 1
+            return -np.multiply(self.k, t, out=np.zeros(t.shape), where=t > 0)[()]  # ∞ · 0 must be 0, because s(0) = 1
 
     def hazard_rate(self, t: ArrayLike) -> Values:
         return np.full(times(t).shape, float(self.k))[()]
@@ -202,7 +202,7 @@ class Uniform(Prior):
         return (certain + np.where(huge, uncertain, np.log(special.exprel(-np.where(huge, 0.0, x)))))[()]
 
     def hazard_rate(self, t: ArrayLike) -> Values:
-        # For small x = ct, rounding errors dominate 1/t - c/(e^{ct} - 1). Below 1e-2, its series is exact to 1e-13.
+        # For small x = ct, rounding errors dominate 1/t - c/(e^{ct} - 1). For x < 1e-2, the series is exact to 1e-13.
         c = self.k - self.low
         x = np.asarray(c * times(t))
         small = np.minimum(x, 1e-2)

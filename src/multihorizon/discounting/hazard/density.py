@@ -13,15 +13,15 @@ from multihorizon.discounting.hazard.mixed import Samples
 from multihorizon.discounting.hazard.prior import Prior, Values, probabilities, rates, times
 from multihorizon.errors import InputError, as_function, numbers, shown
 
-SMALLEST, LARGEST = 1e-60, 1e12  # hazards outside this range act as 0 or ∞ over any practical number of steps
-LONGEST = 1e30  # longest time in steps; survival until then depends on hazards above SMALLEST
+SMALLEST, LARGEST = 1e-60, 1e12  # over practical numbers of steps, hazards outside this range are as good as 0 or ∞
+LONGEST = 1e30  # longest time, in steps; up to this time, hazards below SMALLEST have no effect
 ORDER = 16
 MOST_PANELS = 20_000
 TOLERANCE = 1e-10  # largest accepted error of the integral over one panel
 PROBES = (-0.8, -0.4, 0.0, 0.3, 0.7)  # points in [-1, 1] at which a panel is compared with its halves
 HALVINGS = 50  # number of bisections to find a quantile within a panel
 POWER_ERROR = 1e-6  # rounding error of the estimated exponent of a power-law tail
-NEAR = (1e-3, 1e-6, 1e-9)  # shares of the distance from an end of the support to the median
+NEAR = (1e-3, 1e-6, 1e-9)  # distances from an end of the support, as fractions of its distance from the median
 X, W = leggauss(ORDER)
 
 
@@ -78,7 +78,7 @@ def _cumulative(masses: np.ndarray, x: float) -> np.ndarray:
 
 
 def _integrate(function: Callable[[float], float], support: tuple[float, float]) -> Panels:
-    """Integrates p adaptively: halves each panel until its two halves agree with it.
+    """Integrates p adaptively: halves each panel until the integral over the panel agrees with the two halves.
 
     The first panels are evenly spaced in ln λ, at least four per decade, to resolve a prior of any scale. If the
     support is finite, eighty panels evenly spaced in λ are added to find narrow peaks.
@@ -124,8 +124,8 @@ class Density(Prior):
             thousandth of its location.
 
     Raises:
-        InputError: If the density is negative or infinite inside the support, does not integrate to 1, or is too rough
-            to integrate. Also if the support is not an interval in [0, ∞]. At the ends of the support, the density may
+        InputError: If the support is not an interval in [0, ∞], or if the density is negative or infinite inside the
+            support, does not integrate to 1, or is too rough to integrate. At the ends of the support, the density may
             be ∞.
     """
 
@@ -171,7 +171,7 @@ class Density(Prior):
 
     @cached_property
     def _before(self) -> np.ndarray:
-        """The probability below each edge of the panels [n + 1]."""
+        """The probability that λ lies below each edge of the panels [n + 1]."""
         before = np.concatenate([[0.0], np.cumsum(self.panels.masses.sum(1))])
         return before / before[-1]
 
@@ -180,7 +180,7 @@ class Density(Prior):
         return np.asarray(_INTEGRAL @ self.panels.masses.T / self.panels.masses.sum())
 
     def _cdf_within(self, panel: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Returns the cdf as a function of one point in each of these panels, scaled to [-1, 1]."""
+        """Returns the cdf inside the given panels, as a function of one point in [-1, 1] per panel."""
         low, high = self._before[panel], self._before[panel + 1]
         coefficients = self._coefficients[:, panel]
         return lambda x: np.clip(low + legval(x, coefficients, tensor=False), low, high)
@@ -205,7 +205,8 @@ class Density(Prior):
         """Returns whether the density grows without bound towards a finite end of its support.
 
         Rounding of λ can make p finite at the end itself. The method therefore evaluates p at three points that
-        approach the end. If p has a finite limit, p rises less between the last two points.
+        approach the end. If the limit of p is finite, p changes less from the second to the third point than from the
+        first to the second.
         """
         near = end + np.array(NEAR) * (float(self.quantile(0.5)) - end)
         far, middle, last = _evaluate(self.function, near)

@@ -27,7 +27,7 @@ def _probabilities(weights: Sequence[float] | np.ndarray, count: int, of: str) -
 
 
 def _posterior_mean(log_weights: np.ndarray, rates: np.ndarray) -> Values:
-    """Returns Σ wᵢ λᵢ / Σ wᵢ over the first axis, given ln wᵢ. Leaves out terms with wᵢ = 0, since λᵢ may be ∞."""
+    """Returns Σ wᵢ λᵢ / Σ wᵢ over the first axis, given ln wᵢ. Omits terms with wᵢ = 0, because λᵢ may be ∞."""
     weights = special.softmax(log_weights, axis=0)
     return np.sum(np.multiply(weights, rates, out=np.zeros_like(weights), where=weights > 0), axis=0)
 
@@ -40,11 +40,11 @@ def _crossings(
 ) -> Float[np.ndarray, " n"]:
     """Returns the hazards between `low` and `high` at which a continuous cdf reaches u.
 
-    Uses the Illinois method. Every third iteration halves the interval, which bounds the work.
+    Uses the Illinois method. Every third iteration halves the interval, which limits the number of iterations.
     """
     low, high = low.copy(), high.copy()
     left, right = (np.asarray(cdf(end)) - u for end in (low, high))
-    side = np.zeros(u.shape)  # the end that the previous iteration moved
+    side = np.zeros(u.shape)  # the end that the previous iteration moved: 1 for `high`, -1 for `low`
     for turn in range(MOST_TURNS):
         todo = np.flatnonzero((low < (1 - RELATIVE) * high) & (left < 0))
         if len(todo) == 0:

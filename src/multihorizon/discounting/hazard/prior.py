@@ -12,7 +12,7 @@ from multihorizon.errors import InputError, at_least, instance, numbers, shown
 MOST_SAMPLES = 100_000_000
 
 Values = np.ndarray | np.float64
-"""The result of an elementwise function: an array for an array, a scalar for a scalar."""
+"""The result of an elementwise function: an array if the argument is an array, otherwise a scalar."""
 
 
 class Atoms(NamedTuple):
@@ -20,7 +20,7 @@ class Atoms(NamedTuple):
 
     Attributes:
         rates: The hazards that have a positive probability [n].
-        masses: The probability of each [n].
+        masses: The probability of each hazard [n].
     """
 
     rates: Float[np.ndarray, " n"]
@@ -57,7 +57,7 @@ def probabilities(u: ArrayLike) -> np.ndarray:
 
 
 def generator(rng: np.random.Generator) -> np.random.Generator:
-    """Returns `rng` if it is a NumPy generator."""
+    """Returns `rng`, or raises an error if `rng` is not a NumPy generator."""
     return instance("rng", rng, np.random.Generator, "a NumPy generator, such as np.random.default_rng(0)")
 
 
@@ -179,8 +179,8 @@ class Prior(ABC):
     def _weighting_at_zero(self) -> float:
         """Estimates the limit of p(λ) e^λ as λ grows. Priors with a known limit override this method.
 
-        If ln p + λ changes about as much from λ = 350 to 700 as from λ = 175 to 350, it has no finite limit. The limit
-        of p e^λ is then 0 or ∞.
+        If ln p + λ changes about as much from λ = 350 to 700 as from λ = 175 to 350, the method assumes that ln p + λ
+        diverges. The limit of p e^λ is then 0 or ∞.
         """
         if np.isfinite(self.support[1]):
             return 0.0
@@ -196,7 +196,7 @@ class Prior(ABC):
 
 
 def check_prior(prior: Prior, name: str = "hazard") -> Prior:
-    """Returns `prior` if it is a prior."""
+    """Returns `prior`, or raises an error if `prior` is not a `Prior`."""
     if not isinstance(prior, Prior):
         raise InputError(f"{name} must be a prior, such as hazard.Exponential(0.01), got {shown(prior)}")
     return prior

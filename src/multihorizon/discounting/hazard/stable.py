@@ -1,9 +1,10 @@
 """Priors of the discounts e^{-(kt)^s} and 1 / (1 + k t^s): the one-sided stable and the Mittag-Leffler distribution.
 
-Their survival has a closed form, and their cdf is computed numerically. In both, λ = scale · (E / B(U))^{1/power},
-where E is exponential, U is uniform, and the function B is increasing (Kanter, 1975; Kozubowski, 2001). This formula
-gives exact samples. One tail of the distribution is G(y) = ∫₀¹ exp(-y B(u)) du with y = (λ / scale)^power. In
-v = logit u the integrand is analytic and vanishes at both ends, so the trapezoidal rule converges exponentially.
+The survival has a closed form, and the cdf is computed numerically. For both distributions,
+λ = scale · (E / B(U))^{1/power}, where E is exponential, U is uniform, and the function B is increasing (Kanter, 1975;
+Kozubowski, 2001). This formula gives exact samples. One tail of the distribution is G(y) = ∫₀¹ exp(-y B(u)) du with
+y = (λ / scale)^power. As a function of v = logit u, the integrand is analytic and vanishes at both ends, so the
+trapezoidal rule converges exponentially.
 
 The logit of G is a smooth function of ln y. Splines of degree 7 interpolate this function, and its inverse for
 quantiles. The tests check the cdf to a relative error of 1e-10, and quantiles to 1e-10 / s.
@@ -29,11 +30,11 @@ LEAST, MOST = 0.01, 0.99  # range of s in which the quadrature needs a practical
 HIGH = 75.0  # largest logit u of the quadrature
 STEP = 0.25  # step of the trapezoidal rule, relative to the width over which the integrand changes
 GONE = math.log(746.0)  # e^{-x} is 0 in floats if ln x is larger
-UNTOUCHED = -150.0  # e^{-x} counts as 1 if ln x is smaller
+UNTOUCHED = -150.0  # e^{-x} is treated as 1 if ln x is smaller
 LARGEST_LOGIT = 46.0  # largest logit G in the table; beyond it, ln y is a linear function of logit G
 DEGREE = 7  # degree of the splines
 SPACING = 0.03  # distance between the points of the table, on the scale of `_bent`
-BEND = 10.0  # `_bent` is almost linear below this logit and logarithmic above
+BEND = 10.0  # `_bent` is almost linear for |logit| < BEND and logarithmic for larger logits
 
 
 class _Table(NamedTuple):
@@ -125,7 +126,7 @@ class _Inverted(Prior):
         after = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
         begin, end = (np.searchsorted(log_b, limit - log_y) for limit in (UNTOUCHED, GONE))
         found = np.empty((3, len(log_y)))
-        # e^{-yB} is 1 before `first`, and 0 from `last` on.
+        # e^{-yB} is 1 for the nodes before `first`, and 0 for the nodes from `last` on.
         for i, (first, last) in enumerate(zip(begin, end, strict=True)):
             exponent, weight = np.exp(log_y[i] + log_b[first:last]), weights[first:last]
             gone = np.exp(-exponent)
