@@ -1,4 +1,4 @@
-"""Compares an agent with a changed discount with agents trained for the new discount, in a MinAtar game.
+"""Changes an agent's discount after training, and compares it to agents trained for the new discount, in MinAtar.
 
     python benchmarks/change_discount_minatar.py --episodes 500 --out results/change-discount
     python benchmarks/change_discount_minatar.py --over-k --steps 300000 --seeds 3 --out results/change-discount
@@ -92,7 +92,7 @@ def over_k(env: str, seeds: int, steps: int, path: Path) -> Result:
         policies = changed(once, mh.discount.hyperbolic(float(k)), T_MAX)
         returns, share = played(policies, np.array([k]), patient)
         found["changed"][f"{k:.4g}"], found["differs"][f"{k:.4g}"] = returns[:, 0].tolist(), share.tolist()
-        print(f"k = {k:.4g}: changed {returns.mean():.4g}, other choices {share.mean():.1%}", flush=True)
+        print(f"k = {k:.4g}: return {returns.mean():.4g}, actions differ in {share.mean():.1%} of states", flush=True)
     write_json(path, found)
     for k in TRAINED_KS:
         own = train(env, minimax(mh.discount.hyperbolic(float(k)), T_MAX, GAMMA_MAX), seeds, steps)

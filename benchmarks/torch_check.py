@@ -29,8 +29,8 @@ from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.training.compiling import compiled
 
 FRAMES, STREAMS, ACTIONS, UPDATES, SEEDS = 8_000, 80, 6, 3, 2
-# Largest allowed relative errors of losses and priorities, and of weight changes, in the Euclidean norm. Weight changes
-# have larger errors, because rounding switches some ReLUs on or off.
+# Largest relative errors in the Euclidean norm: of losses and priorities, and of the changes of the weights. These
+# changes have larger errors, because rounding switches some ReLUs on or off.
 TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
 
 

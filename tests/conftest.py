@@ -9,6 +9,7 @@ from pathlib import Path
 import jaxtyping
 import numpy as np
 import pytest
+from compiler_options import QUICK_TO_COMPILE, optimised_programs
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
@@ -38,9 +39,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = programs
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
-# Most tests run a program for less time than it takes to compile. These flags halve the time to compile. Flags override
-# the compiler options of training programs; the fixture `optimised` restores the options for tests with long training.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
 
 # Each worker process has its own core. Otherwise, XLA would start threads for all cores in every process.
 worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
@@ -63,16 +62,10 @@ def no_type_checks() -> Iterator[None]:
 
 
 @pytest.fixture
-def optimised(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Compiles training programs with the options that users get, also in processes that the test starts."""
-    from multihorizon.training import compiling
-
-    monkeypatch.delenv("XLA_FLAGS")
-    options = compiling.OPTIONS["cpu"] | {"xla_cpu_use_fusion_emitters": True}
-    monkeypatch.setitem(compiling.OPTIONS, "cpu", options)
-    compiling.options_for.cache_clear()
-    yield
-    compiling.options_for.cache_clear()
+def optimised() -> Iterator[None]:
+    """Compiles training programs as for users, because long training would otherwise be slow."""
+    with optimised_programs():
+        yield
 
 
 LONGEST = ("test_learns", "test_ray", "test_resume")

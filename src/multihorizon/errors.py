@@ -25,7 +25,7 @@ class InputError(ValueError):
 
 
 def one_of(what: str, name: str, allowed: Iterable[str], listed_by: str = "") -> str:
-    """Returns `name` if it is allowed. The error lists the allowed names, or names the command `listed_by`."""
+    """Returns `name` if it is allowed. The error lists the allowed names or refers to the command `listed_by`."""
     names = list(allowed)
     if not isinstance(name, str):
         raise InputError(f"{what} must be a name, got {shown(name)}; allowed: {', '.join(names)}")

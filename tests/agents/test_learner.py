@@ -79,7 +79,7 @@ def test_an_update_with_one_head_equals_c51() -> None:
 
 
 @pytest.mark.parametrize("name", ["multi-dqn", "multi-rainbow"])
-def test_bfloat16_losses_match_float32_losses_without_compiler_options(name: str) -> None:
+def test_losses_in_bfloat16_match_losses_in_float32(name: str) -> None:
     losses = []
     for dtype in ("float32", "bfloat16"):
         learner = learner_of(replace(preset(name), compute_dtype=dtype))

@@ -145,7 +145,7 @@ def test_discount_writes_its_files_even_if_its_output_is_not_read(tmp_path: Path
 def test_discount_reports_that_the_cap_limits_the_fit(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["discount", "--grid", "minimax"]
     note = run_json(capsys, *line)["note"]
-    assert note.startswith("9 of 10 heads have weight 0: the cap γ ≤ 0.99 limits the fit, not the number of heads.")
+    assert note.startswith("9 of 10 heads have weight 0: the cap γ ≤ 0.99 limits the fit.")
     assert note.endswith("The largest error with --grid minimax --heads 3 --gamma-cap 0.999 is 0.00084.")
     assert main(line) == 0
     assert note in capsys.readouterr().out

@@ -6,7 +6,7 @@ from multihorizon.discounting import discount
 from multihorizon.experiments.experiment import Experiment, ExperimentRun
 
 SETTINGS = {"warm_up_steps": 100, "replay_capacity": 400, "epsilon": Epsilon(decay_steps=300)}
-SIZE = {"seeds": 3, "steps": 16_000, "training_steps": 800}  # long enough to interrupt
+SIZE = {"seeds": 2, "steps": 6_000, "training_steps": 300}  # long enough to interrupt
 AGENT, WANTED = preset("dqn"), discount.exponential(0.99)
 EXPERIMENT = Experiment(
     name="small",

@@ -30,14 +30,14 @@ def test_random_command_lines_end_without_a_traceback(tmp_path: Path, monkeypatc
     rng = random.Random(0)
     monkeypatch.chdir(tmp_path)
     command_lines.prepare(tmp_path)
-    for _ in range(15):
+    for _ in range(8):
         words = command_lines.random_line(rng, tmp_path)
         assert command_lines.failure(words) is None, words
 
 
 def test_damaged_runs_are_refused_or_resumed_exactly(unfinished: Path, whole: Path, tmp_path: Path) -> None:
     rng = random.Random(0)
-    for _ in range(12):
+    for _ in range(8):
         done, problem = damage.try_damage(unfinished, whole, tmp_path, rng)
         assert problem is None, done
 
@@ -54,7 +54,7 @@ def test_killed_or_interrupted_run_ends_like_an_undisturbed_run(whole: Path, cac
     rng = random.Random(0)
     for disturb in (disturbances.kill_once, disturbances.signal_once):
         folder = tmp_path / disturb.__name__
-        for _ in range(3):
+        for _ in range(2):
             assert disturb(folder, cache, rng, 4.0) is None
         assert disturbances.finish(folder, cache) is None
         assert disturbances.compare(whole, folder) is None

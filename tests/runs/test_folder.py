@@ -36,7 +36,7 @@ def begun(folder: Path) -> Path:
 @pytest.mark.parametrize(
     "name", [".lock", "weights.npz", "weights-000010.npz", "metrics.jsonl", "damaged-metrics.jsonl"]
 )
-def test_resume_refuses_a_folder_with_the_name_of_a_file(
+def test_resume_raises_an_error_if_a_file_of_the_run_is_a_folder(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (begun(tmp_path) / name).unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiler_options import optimised_programs
 
 import multihorizon as mh
 
@@ -75,7 +76,8 @@ def policy() -> mh.Policy:
         epsilon=mh.Epsilon(final=0.5),
         clip_rewards=False,
     )
-    run = mh.train(agent, Gamble(), steps=8_000, evaluation_steps=0, watcher=mh.NoProgress())
+    with optimised_programs():
+        run = mh.train(agent, Gamble(), steps=8_000, evaluation_steps=0, watcher=mh.NoProgress())
     return run.policy()
 
 

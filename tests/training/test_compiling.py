@@ -25,7 +25,7 @@ def test_unsupported_xla_options_give_a_warning(monkeypatch: pytest.MonkeyPatch)
 def test_options_for_updates_change_no_bit_of_training(
     name: str, emitters: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its region analysis, XLA omits copies. In programs that store transitions, it omitted necessary ones."""
+    """The option for updates makes XLA remove copies. Without a necessary copy, the results would differ."""
     monkeypatch.setitem(compiling.OPTIONS, "cpu", compiling.OPTIONS["cpu"] | {"xla_cpu_use_fusion_emitters": emitters})
     states = []
     for update_options in (compiling.UPDATE_OPTIONS, {}):

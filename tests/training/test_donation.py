@@ -1,7 +1,7 @@
 """Training programs reuse the memory of a donated array only for the new value of that array.
 
-If a different result reused this memory, XLA would have to move the array first. On a GPU, XLA wrote the result before
-it moved the array, so the array was lost.
+If a program writes a different result there, XLA must move the array first. On a GPU, XLA wrote the result too early,
+and the array was lost.
 """
 
 import re

@@ -20,6 +20,7 @@ from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
+pytestmark = pytest.mark.usefixtures("optimised")
 PATHS = 5
 
 
@@ -40,8 +41,8 @@ def test_hyper_and_multi_agents_differ_only_in_their_acting_rule(name: str) -> N
     assert without_acting(name) == without_acting(name.replace("hyper-", "multi-"))
 
 
-# The tests of c51, c51-nstep, c51-priority and multi-rainbow cover the parts of these agents.
-BETWEEN = ("multi-c51", "multi-c51-nstep", "multi-c51-priority", "any-rainbow")
+# The tests of dqn, c51, rainbow, multi-dqn and multi-rainbow cover the parts of these agents.
+BETWEEN = ("c51-nstep", "c51-priority", "multi-c51", "multi-c51-nstep", "multi-c51-priority", "any-rainbow")
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name not in BETWEEN])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from multihorizon.agents.config import AgentConfig
 from multihorizon.agents.losses import Categorical
@@ -20,6 +21,7 @@ from multihorizon.training.schedule import Schedule
 from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
+pytestmark = pytest.mark.usefixtures("optimised")
 HORIZONS = Horizons(np.array([0.7, 0.85, 0.97]), np.array([0.2, 0.3, 0.5]))
 DOWN, RIGHT = 1, 3
 

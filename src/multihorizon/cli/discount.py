@@ -104,7 +104,7 @@ def _note(report: "GridReport") -> str | None:
         return f"{unused}: they would not reduce the largest error."
     binds = f"the cap γ ≤ {limit.gamma_max:g} limits the fit"
     if limit.unused:
-        said = f"{unused}: {binds}, not the number of heads."
+        said = f"{unused}: {binds}."
     elif limit.merged:
         said = f"{counted(heads + limit.merged, 'head')} were merged into {heads}: {binds}."
     else:

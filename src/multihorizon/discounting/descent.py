@@ -235,9 +235,9 @@ def _solved(
         block[np.arange(len(d))[:, None], place[d][:, None] * count + np.arange(count)] = -sign * terms[t] * unit
         block[:, size:-1] = -sign * slopes[t] * heads.weights[d]
         block[:, -1] = -scale
-        # The residual must stay below floor + error and below top + error / steepness. As the error falls,
-        # floor + error falls faster than top + error / steepness, and remains the smaller bound if it is smaller now.
-        # The bound top + error / steepness therefore needs a row only if this bound is smaller now.
+        # The residual has two bounds: floor + error, and top + error / steepness. The program lowers the error, which
+        # lowers the bound floor + error faster. If floor + error is already the smaller bound, it stays the smaller
+        # bound, and the other bound needs no row.
         is_steep = problem.top + error / problem.steepness < problem.floors[d] + error
         steep = block[is_steep]
         steep[:, -1] /= problem.steepness

@@ -17,7 +17,7 @@ from multihorizon.discounting.descent import Descent, Heads, Problem, descend, p
 from multihorizon.discounting.fitting import fitted_steps, peaks
 
 # The search stops if the error, as defined by `Problem`, is at most STEEPNESS · GOOD_ENOUGH or at most NEAR_FLOOR times
-# the largest floor. Learned values are less exact.
+# the largest floor. A smaller error would not matter, because the Q-values that agents learn have larger errors.
 GOOD_ENOUGH = 1e-5
 NEAR_FLOOR = 0.01
 STEEPNESS = 20.0  # weight of an excess over the largest floor; an excess over a discount's own floor has weight 1
@@ -89,8 +89,8 @@ def _first(problem: Problem) -> Heads:
 def _starts(problem: Problem, best: Descent, count: int) -> Iterator[Heads]:
     """Yields heads from which descents begin.
 
-    Some descents begin with the best heads so far and a new head at a promising rate. One descent begins with the best
-    heads, spread over `count` rates. If `count` is small, one descent begins with evenly spaced heads.
+    Some descents begin with the best heads so far and a new head at a promising rate. One descent begins with `count`
+    heads whose rates interpolate the rates of the best heads. If `count` is small, one begins with evenly spaced heads.
     """
     rates = np.linspace(problem.high, problem.low, PRICED)
     helps = np.maximum(best.dual @ Heads(rates, np.empty((0, PRICED))).terms(problem.t), 0).sum(axis=0)

@@ -1,7 +1,7 @@
 """Two GPU kernels for prioritised replay: one draws transitions by priority, one writes new priorities.
 
-XLA compiles drawing to nine kernels and writing to six. Each kernel takes longer to launch than to run. The kernels
-in this file take one seed; vmap adds seeds to the grid. `agents/replay.py` has versions in plain JAX.
+Compiled by XLA, the two operations would need nine and six kernels, each of which takes longer to launch than to run.
+The kernels in this file take one seed; vmap adds seeds to the grid. `agents/replay.py` has versions in plain JAX.
 """
 
 from functools import partial

@@ -42,7 +42,7 @@ def escape_html(text: str) -> str:
 def escape_markdown(text: str, alternative: bool = False) -> str:
     """Escapes the text so that Markdown shows it literally and without links.
 
-    `alternative` marks the alternative text of a picture, in which Markdown creates no links.
+    Set `alternative` if the text is the alternative text of a picture. Markdown creates no links in such a text.
     """
     escaped = replace_controls(text).translate(_MARKDOWN)
     escaped = _LINE_START.sub(lambda start: "".join(f"&#{ord(c)};" for c in start[0]), escaped)

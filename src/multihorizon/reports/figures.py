@@ -160,10 +160,10 @@ def draw_discounts(groups: list[DiscountGroup], styles: LineStyles) -> Figure:
     for axes, (agents, environments, acting, wanted) in zip(panels, groups, strict=False):
         t = find_telling_time(acting, wanted)
         if wanted:
-            said = f"asked for: {wanted.name}, d({t:g}) = {_short(_interpolate(wanted, t))}"
+            said = f"configured for: {wanted.name}, d({t:g}) = {_short(_interpolate(wanted, t))}"
             axes.plot(wanted.times, np.clip(wanted.values, *DRAWN), color=GREY, linewidth=6, alpha=0.45, label=said)
             axes.plot(t, np.clip(_interpolate(wanted, t), *DRAWN), "o", color=GREY, markersize=10)
-        colour, said = styles[agents[0]].colour, f"acted by: d({t:g}) = {_short(_interpolate(acting, t))}"
+        colour, said = styles[agents[0]].colour, f"discount of the agent: d({t:g}) = {_short(_interpolate(acting, t))}"
         axes.plot(acting.times, np.clip(acting.values, *DRAWN), "o-", color=colour, markersize=3, label=said)
         axes.plot(t, np.clip(_interpolate(acting, t), *DRAWN), "o", color=colour, markersize=7)
         title = _wrap_names(agents) + (f"\nin {_wrap_names(environments)}" if environments else "")

@@ -256,8 +256,8 @@ def _describe_discounts(groups: list[DiscountGroup], styles: LineStyles) -> list
     if not groups:
         return []
     about = (
-        "Acted by: the weight that an agent gives to a reward t steps ahead, computed from its horizons. "
-        "Asked for: the discount that the agent was configured to approximate."
+        "Discount of the agent: the weight that an agent gives to a reward t steps ahead, computed from its horizons. "
+        "Configured for: the discount that the agent was configured to approximate."
     )
     drawn = [PageFigure("discounts", figures.draw_discounts(groups, styles), "The discount that each agent acts by")]
     return [Section("discount", "The discount that agents act by", about, drawn, [tables.tabulate_discounts(groups)])]

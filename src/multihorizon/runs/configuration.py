@@ -120,7 +120,7 @@ def difference(held: Any, asked: Any, name: str = "") -> str | None:
 
 
 def _brief(value: Any) -> str:
-    """Formats a setting for a message. Floats keep all digits, since only the last digits may differ."""
+    """Formats a setting for a message. Floats keep all digits, because some differ only in the last digits."""
     if isinstance(value, str):
         return shown(value)[1:-1]
     return repr(value) if isinstance(value, float) else shown(value)

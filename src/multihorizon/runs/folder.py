@@ -154,7 +154,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         writable_folder(folder)
         path = inside(folder, LOCK)
-        # Some versions of filelock empty the lock file, and thereby every hard link to this file.
+        # Some versions of filelock delete the contents of the lock file. All its hard links would then be empty.
         if path.is_file() and path.stat().st_nlink > 1 and path.stat().st_size:
             raise InputError(f"{path} is a hard link to another file; remove this link")
         self._lock = filelock.FileLock(path)

@@ -12,7 +12,8 @@ TRAINING, EVALUATION = range(2)  # phases of a run; each phase has its own envir
 class Keys(NamedTuple):
     """The random keys of one seed.
 
-    `network` and `resets` are used once. Each use of another key folds in the number of the step, update or iteration.
+    `network` and `resets` are used once. All other keys are used repeatedly. Each use folds in the number of the step,
+    update or iteration.
     """
 
     network: Key[Array, ""]

@@ -21,12 +21,12 @@ from multihorizon.training.keys import Keys, make_keys
 class Tally(NamedTuple):
     """Sums over the updates of one iteration."""
 
-    first: Int[Array, ""]  # index in the run of this iteration's first update
+    first: Int[Array, ""]  # how many updates the run made before this iteration
     updates: Int[Array, ""]
     losses: Float[Array, " H"]
     values: Float[Array, " H"]
     opening: Float[Array, " H"]  # losses of the first update
-    bad: Int[Array, ""]  # index in the run of the first update whose loss is not finite, or -1
+    bad: Int[Array, ""]  # how many updates the run made before the first loss that is not finite; -1 if all are finite
 
     @staticmethod
     def empty(num_heads: int, first_update: Int[Array, ""] | int = 0) -> "Tally":

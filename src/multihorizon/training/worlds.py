@@ -62,7 +62,7 @@ class World:
         return self if self.judged_in is None else replace(self, on_device=self.judged_in, judged_in=None)
 
     def make_for_evaluation(self, hazard: Prior | None = None) -> Environment:
-        """Makes the training environment under `hazard`, or by default the world's evaluation environment."""
+        """Makes the evaluation environment. With a hazard, it is the training environment under that hazard."""
         assert self.on_device is not None
         if hazard is not None:
             return Hazard(self.on_device(), hazard)
@@ -191,7 +191,7 @@ def world(env: Any) -> World:
         made = env()
         own = _own(made, env)
         if own is None:
-            raise InputError(f"the function that makes the environment returned {type(made).__name__}; {ALLOWED}")
+            raise InputError(f"the function returned {type(made).__name__}, which is not an environment; {ALLOWED}")
     if own is None:
         lacks = [name for name in JAX_INTERFACE if not hasattr(env, name)]
         if len(lacks) <= len(JAX_INTERFACE) // 2:
