@@ -1,9 +1,10 @@
-"""Shows whether XLA loses the values of a donated array on this device. Takes seconds.
+"""Checks whether XLA overwrites a donated array on this device. Takes seconds.
 
     python benchmarks/donation.py --out results/float32/donation.json
 
-The program returns three donated arrays unchanged, and a copy of the first array. Training used to copy weights to the
-target network in such a program.
+A small program runs twice, without and with donation of its four arguments. The program replaces `target` by a copy of
+`parameters`, and returns the other three arrays unchanged. An earlier version of training updated the target network in
+this way.
 """
 
 import argparse

@@ -7,9 +7,9 @@ the hazard, the expected return is therefore the expectation of Σ d(t) r_t over
 the paper). One set of episodes serves all priors, and no deaths are sampled. hazard.json in the run's folder contains
 the mean return of each seed under each prior.
 
-`any-rainbow` also plays by the discount of each prior. For each prior, hazard.json then contains a fraction of the
-visited states: those in which acting by the least hazardous prior would change the greedy action. For the least
-hazardous prior, the comparison is with the most hazardous prior.
+`any-rainbow` also plays by the discount of each prior. In each visited state, the script compares the greedy action
+under this prior with the greedy action under the least hazardous prior. For each prior, hazard.json then contains the
+fraction of states in which the two actions differ. The least hazardous prior is compared with the most hazardous prior.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Played(NamedTuple):
     returns: Float[Array, "N P"]  # Σ d(t) r_t under each prior
     undiscounted: Float[Array, " N"]
     lengths: Float[Array, " N"]
-    disagreements: Float[Array, " N"]  # number of steps in which the greedy action of `other` differs
+    disagreements: Float[Array, " N"]  # number of steps in which `other` has a different greedy action
 
 
 def play(

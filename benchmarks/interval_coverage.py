@@ -2,22 +2,23 @@
 
     python benchmarks/interval_coverage.py
 
-The first table is for the IQM over games. Each trial draws a few seeds of each game.
+The first table is for the IQM over games. Each trial draws a few runs (seeds) of each game.
 
 - In the rows `even`, the means of the games are evenly spaced from 0 to 3. The noise is normal or exponential with
   standard deviation 1.
-- In the rows `lognormal`, the means are spread as widely as those of Atari games. The noise is normal, with a standard
-  deviation of 3% of the mean.
+- In the rows `lognormal`, the means are spread as widely as the scores of Atari games. The noise is normal, with a
+  standard deviation of 3% of the mean.
 
-The true value is the IQM of many runs of each game. The true value and the estimate leave out the same fraction of
-runs.
+The true value is the IQM of 40,000 runs of each game. At both ends, this IQM trims the same fraction of runs as the IQM
+of the runs in a trial.
 
-The other tables are for our interval of the probability of improvement in one game. If all resamples give the same
-result, there is no interval, and the trial is left out. In the second table, the noise is normal.
+The second and the third table are for our interval of the probability of improvement in one game. A trial has no
+interval if all resamples give the same result. The coverage is computed from the trials that have an interval.
 
-In the third table, scores tie: a seed reaches the largest score with a given probability, and otherwise has a uniformly
-random score below it. A report shows a warning if all seeds of an agent tie. The last two columns show the coverage
-with and without this warning.
+- In the second table, the noise is normal.
+- In the third table, scores can tie: a seed reaches the largest possible score with a given probability, and otherwise
+  has a uniformly random lower score. A report shows a warning if all seeds of an agent have the same score. The last
+  two columns show the coverage in trials with and without this warning.
 """
 
 from collections.abc import Callable
@@ -53,7 +54,7 @@ def coverage(games: int, seeds: int, means: str, noise: str) -> tuple[float, flo
 
 
 def win_intervals(seeds: int, play: Callable[[np.random.Generator, int], list[np.ndarray]], truth: float) -> np.ndarray:
-    """Returns three flags per trial: an interval is shown, the interval contains `truth`, all seeds of an agent tie."""
+    """Returns for each trial: is there an interval, does it contain `truth`, do all seeds of an agent tie."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(TRIALS):
@@ -65,7 +66,7 @@ def win_intervals(seeds: int, play: Callable[[np.random.Generator, int], list[np
 
 
 def normal_wins(seeds: int, gap: float) -> tuple[float, float]:
-    """Returns the coverage of the intervals that are shown, and the share of trials that show one."""
+    """Returns the coverage, and the share of trials with an interval."""
     shown, held, _ = win_intervals(
         seeds, lambda rng, n: [rng.normal(mean, 1, n) for mean in (gap, 0.0)], float(ndtr(gap / np.sqrt(2)))
     ).T

@@ -23,7 +23,7 @@ install_import_hook(
     "shape_checks.checked",
 )
 
-settings.register_profile("suite", max_examples=50, deadline=None, derandomize=True)
+settings.register_profile("suite", max_examples=30, deadline=None, derandomize=True)
 settings.load_profile("suite")
 
 # Shells start background jobs with SIGINT ignored. The tests of Ctrl-C need SIGINT.
@@ -63,7 +63,7 @@ def no_type_checks() -> Iterator[None]:
 
 @pytest.fixture
 def optimised() -> Iterator[None]:
-    """Compiles training programs as for users, because long training would otherwise be slow."""
+    """Compiles training programs with the options that users get, which make long training fast."""
     with optimised_programs():
         yield
 

@@ -32,7 +32,7 @@ class Public(NamedTuple):
 
 
 def _exported(module: ModuleType) -> Iterator[Public]:
-    """Yields the public names of a module: its `__all__`, or the names that it defines."""
+    """Yields the names in a module's `__all__`, or else all public names that the module defines."""
     names = getattr(module, "__all__", None) or [
         name
         for name, value in vars(module).items()
@@ -61,7 +61,7 @@ def _documentable() -> dict[str, Any]:
 
 
 def _methods(cls: type) -> Iterator[tuple[str, Any]]:
-    """Yields the public methods of a class that neither a base class nor an interface declares."""
+    """Yields the public methods of a class, but no methods that a base class or an interface declares."""
     inherited = [*cls.__mro__[1:], *(interface for interface in INTERFACES if interface is not cls)]
     for name, value in vars(cls).items():
         if name.startswith("_") or any(name in vars(base) for base in inherited):
@@ -129,7 +129,8 @@ def test_public_classes_document_every_field(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_docstring_begins_with_the_word_of(path: Path) -> None:
+def test_no_docstring_begins_with_the_forbidden_word(path: Path) -> None:
+    """The forbidden word is "Of"."""
     nodes = [
         node
         for node in ast.walk(ast.parse(path.read_text()))

@@ -16,9 +16,9 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised by the first signal outside `deferred`.
+    """The exception that the first signal raises outside `deferred`.
 
-    After an ordinary KeyboardInterrupt, Python could ignore the program's exit status.
+    It is a subclass, because Python may replace the program's exit status after a plain KeyboardInterrupt.
     """
 
     def __init__(self, number: int) -> None:
@@ -93,7 +93,7 @@ def _first(number: int, frame: Any) -> None:
 
 
 def _swallowed(told: "sys.UnraisableHookArgs") -> None:
-    """Sends a signal again if Python ignored its exception, as in callbacks of the garbage collector."""
+    """Sends the signal again if Python ignored `Interrupted`, as in callbacks of the garbage collector."""
     if _received.number is None or not issubclass(told.exc_type, Interrupted):
         sys.__unraisablehook__(told)
         return
@@ -113,7 +113,7 @@ def _second(number: int, frame: Any) -> None:
 def handled(raise_again: bool = True) -> Iterator[None]:
     """Handles SIGINT, SIGTERM and SIGHUP until the context ends.
 
-    The context has no effect outside the main thread, inside another such context, or if the caller has installed
+    The context has no effect outside the main thread, inside another `handled` context, or if the caller has installed
     handlers. With `raise_again`, a received SIGTERM or SIGHUP is raised again when the context ends.
     """
     defaults = (signal.SIG_DFL, signal.default_int_handler, leave_at_once)

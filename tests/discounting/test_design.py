@@ -53,7 +53,7 @@ def test_max_error_is_the_largest_error_over_the_whole_range_of_k() -> None:
     between = np.geomspace(0.05, 1.0, 31)
     largest = max(reweight(design.horizons, discount.hyperbolic(float(k)), t_max=100).max_error for k in between)
     assert design.max_error == pytest.approx(largest, rel=0.01)
-    # The errors are smaller at the values of k that the search used than at the values of k between.
+    # The search used only some values of k. At these values, the errors are smaller than the largest error.
     assert max(fit.max_error for fit in design.fits) < 0.95 * largest
     assert design.worst in design.between
 

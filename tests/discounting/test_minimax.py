@@ -44,7 +44,7 @@ def test_three_minimax_heads_have_a_smaller_error_than_the_papers_ten_heads() ->
     assert minimax_grid(ATARI, 3, gamma_max=0.999, t_max=1000).fit(ATARI, 1000).max_error < 0.001
 
 
-@pytest.mark.parametrize("cap", [0.95, 0.99, 0.997])
+@pytest.mark.parametrize("cap", [0.95, 0.997])
 @pytest.mark.parametrize("wanted", [ATARI, *OTHERS], ids=repr)
 def test_eight_heads_nearly_reach_the_least_error_of_any_number_of_heads(wanted: Discount, cap: float) -> None:
     bound = least_error_of_any_number_of_heads(wanted, cap, 200)
@@ -76,7 +76,7 @@ def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
 
 
 @pytest.mark.parametrize("wanted", [ATARI, *OTHERS[:3]], ids=repr)
-@pytest.mark.parametrize("heads", [1, 2, 3, 4])
+@pytest.mark.parametrize("heads", [1, 2, 4])
 def test_error_of_a_minimax_grid_equioscillates(wanted: Discount, heads: int) -> None:
     grid = minimax_grid(wanted, heads, gamma_max=0.99999, t_max=400)
     assert _alternations(grid, wanted, 400) >= 2 * heads + 1

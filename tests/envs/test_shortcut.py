@@ -20,7 +20,11 @@ def best(ways: Shortcut, gamma: float) -> tuple[int, np.ndarray]:
 
 
 def test_values_match_a_hand_calculation() -> None:
-    """Before its last step, a route has 5 dangerous steps, 11 dry steps, or 4 + 5 · 3 time units with mud."""
+    """The goal pays 1, so the value of a route is the discount of all steps before the last step.
+
+    Before the last step, the dangerous route has 5 steps with survival probability 0.9. The dry route has 11 steps. The
+    muddy route has 4 steps of duration 1 and 5 steps of duration 3.
+    """
     for gamma in (0.6, 0.9, 0.98):
         _, values = best(Shortcut(), gamma)
         dry, dangerous = gamma**11, (0.9 * gamma) ** 5

@@ -96,10 +96,10 @@ def test_probability_of_improvement_has_an_interval(tmp_path: Path, rng: np.rand
         ({"A": [5.0, 4.0, 5.0]}, {"A": [5.0, 5.0, 5.0]}, ("new",)),
         ({"A": [5.0, 5.0, 5.0]}, {"A": [5.0, 4.0, 5.0]}, ("old",)),
         ({"A": [5.0, 5.0, 5.0], "B": [1.0, 2.0, 3.0]}, {"A": [5.0, 5.0, 5.0], "B": [2.0, 3.0, 2.0]}, ()),
-        ({"A": [5.0, 5.0, 5.0]}, {"A": [5.0, 5.0, 5.0]}, ()),  # no interval
+        ({"A": [5.0, 5.0, 5.0]}, {"A": [5.0, 5.0, 5.0]}, ()),  # without an interval, no agent is listed
     ],
 )
-def test_comparison_names_agents_whose_seeds_all_tie_only_if_there_is_an_interval(
+def test_comparison_lists_agents_whose_seeds_all_have_the_same_score(
     baseline: dict[str, list[float]],
     challenger: dict[str, list[float]],
     tied: tuple[str, ...],

@@ -97,10 +97,10 @@ def test_an_invalid_setting_raises_an_input_error(name: str, value: object, tmp_
 
 
 @pytest.mark.parametrize("discount", [{"-5": 1e300, "0": -1e300}, {"1e299": 1, "1e-300": 0}, {"1": 1e36}])
-def test_a_discount_that_cannot_be_drawn_raises_an_input_error(discount: object, tmp_path: Path) -> None:
+def test_a_discount_that_cannot_be_plotted_raises_an_input_error(discount: object, tmp_path: Path) -> None:
     path = write_run(tmp_path / "a", "dqn", "foraging", [[1.0]]) / "metrics.jsonl"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"discount": discount}))
-    with pytest.raises(InputError, match=r"metrics.jsonl has a discount that cannot be drawn: times must be"):
+    with pytest.raises(InputError, match=r"metrics.jsonl has a discount that cannot be plotted: times must be"):
         read(tmp_path)
 
 

@@ -15,25 +15,25 @@ TWO_GAMES = [np.array([0.0, 0.2, 0.4, 3.0]), np.array([1.0, 2.0, 2.0, 7.0])]
 
 
 def test_measures_match_values_computed_by_hand() -> None:
-    # Sorted: 0 0.2 | 0.4 1 2 2 | 3 7
+    # Bars mark the middle half of the sorted scores: 0 0.2 | 0.4 1 2 2 | 3 7
     assert iqm(TWO_GAMES) == pytest.approx((0.4 + 1 + 2 + 2) / 4)
     # Means of the games: 0.9 and 3.
     assert median(TWO_GAMES) == pytest.approx(1.95)
     assert mean(TWO_GAMES) == pytest.approx(1.95)
-    # Gaps to 1 in the first game: 1, 0.8, 0.6 and 0. The second game has none.
+    # Gaps to 1 in the first game: 1, 0.8, 0.6 and 0. In the second game, all gaps are 0.
     assert optimality_gap(TWO_GAMES) == pytest.approx((2.4 / 4 + 0) / 2)
     assert profile(TWO_GAMES, np.array([0.0, 1.0, 2.0, 7.0])).tolist() == [7 / 8, 4 / 8, 2 / 8, 0]
 
 
 def test_number_of_trimmed_runs_is_rounded_down() -> None:
-    # At each end, one of 5 runs is trimmed, or 13 of 55 runs.
+    # The IQM trims 1 run at each end if there are 5 runs, and 13 runs at each end if there are 55 runs.
     assert iqm([np.array([9.0, 1.0, 2.0, 3.0, -50.0])]) == 2.0
     assert iqm([np.arange(55.0)]) == 27.0
     assert iqm([np.array([4.0])]) == 4.0
 
 
 def test_trimmed_mean_may_include_part_of_a_run() -> None:
-    # A fifth of four runs is 0.8 of a run. Trimming it at each end leaves 0.2 of the first and of the last run.
+    # A fifth of four runs is 0.8 of a run. At each end, 0.2 of the outermost run remains.
     assert iqm([np.array([0.0, 1.0, 2.0, 10.0])], 0.2) == pytest.approx((0.2 * 0 + 1 + 2 + 0.2 * 10) / 2.4)
     assert statistics.trimmed_share([np.zeros(3), np.zeros(3)]) == 1 / 6
 
@@ -47,7 +47,7 @@ def test_probability_of_improvement_matches_a_value_computed_by_hand() -> None:
 
 
 def test_bootstrap_of_two_seeds_matches_values_computed_by_hand(rng: np.random.Generator) -> None:
-    """The scores are 0 and 1. Resamples of one seed are 0 or 1. Resamples of two seeds have means 0, ½, ½ and 1."""
+    """The scores are 0 and 1. Resamples of one seed have mean 0 or 1. Resamples of two seeds have mean 0, ½ or 1."""
     strata = [np.array([0.0, 1.0])]
     once = mean(statistics.resampled(strata, rng, 40_000))
     assert set(once.tolist()) == {0.0, 1.0}
@@ -171,7 +171,7 @@ def test_coverage_in_one_environment_never_exceeds_its_bound(seeds: int, skewed:
 
 
 def test_intervals_contain_the_truth_unless_all_seeds_of_an_agent_tie() -> None:
-    """The agents reach the largest score with probabilities 0.8 and 0.7, so the true probability is 0.55."""
+    """The agents reach the largest score with probabilities 0.8 and 0.7, so P(improvement) is 0.55."""
     rng = np.random.default_rng(0)
     covered: dict[bool, list[bool]] = {False: [], True: []}
     for _ in range(600):

@@ -24,8 +24,8 @@ ACTIONS = 3
 class Scripted:
     """Environments with frames [seed mod 251, episode mod 251, time, 1].
 
-    Episodes last 3 to 12 steps. Even episodes terminate, and odd episodes are truncated. The seed determines lengths
-    and rewards. Action a adds a to the reward.
+    Episodes last 3 to 12 steps. Episodes with an even number terminate, and episodes with an odd number are truncated.
+    The reward is the index of the action plus noise. The seed determines the noise and the lengths of the episodes.
     """
 
     frame_shape, frame_dtype, stack, actions = (4,), "uint8", 2, ACTIONS
@@ -69,7 +69,7 @@ TORSO = MlpTorso((16,))
 
 
 class Long(Scripted):
-    """Environments that declare a longer maximum episode length."""
+    """Environments that declare a larger limit on the episode length than `Scripted`."""
 
     most_steps = 250
 

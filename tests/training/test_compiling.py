@@ -21,17 +21,14 @@ def test_unsupported_xla_options_give_a_warning(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("emitters", [True, False])
-@pytest.mark.parametrize("name", ["multi-rainbow", "dqn"])
-def test_options_for_updates_change_no_bit_of_training(
-    name: str, emitters: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_for_updates_change_no_bit_of_training(emitters: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The option for updates makes XLA remove copies. Without a necessary copy, the results would differ."""
     monkeypatch.setitem(compiling.OPTIONS, "cpu", compiling.OPTIONS["cpu"] | {"xla_cpu_use_fusion_emitters": emitters})
     states = []
     for update_options in (compiling.UPDATE_OPTIONS, {}):
         monkeypatch.setattr(compiling, "UPDATE_OPTIONS", update_options)
         compiling.options_for.cache_clear()
-        states.append(after(trainer_of(small(name), environments=4, steps=400))[0])
+        states.append(after(trainer_of(small("multi-rainbow"), environments=4, steps=400))[0])
     compiling.options_for.cache_clear()
     assert int(np.min(states[0].tally.updates)) > 50
     for (path, one), other in zip(

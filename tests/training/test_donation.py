@@ -1,7 +1,7 @@
-"""Training programs reuse the memory of a donated array only for the new value of that array.
+"""Tests that the memory of a donated array is reused only for the new value of the same array.
 
-If a program writes a different result there, XLA must move the array first. On a GPU, XLA wrote the result too early,
-and the array was lost.
+An earlier program stored the new target network in the memory of Adam's first moment. XLA should have moved the first
+moment before it wrote the target network. On a GPU, XLA wrote too early, and the first moment was lost.
 """
 
 import re
@@ -23,7 +23,7 @@ from multihorizon.training.trainer import Iteration
 
 
 def moved(program: Any, given: tuple[Any, ...], returned: tuple[str, ...] = ()) -> list[str]:
-    """Lists results that reuse the memory of a different argument. `returned` has a name for each returned value."""
+    """Lists results that reuse the memory of an argument with another name. `returned` names the returned values."""
     text = program.lower(*given).as_text(debug_info=True)
     main = next(line for line in text.splitlines() if "func.func public @main(" in line)
     results = re.findall(r'jax\.result_info = "result([^"]*)"', main)

@@ -36,7 +36,7 @@ class Loss(Protocol):
         """Returns the loss of each head for the action taken."""
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """Returns an upper bound on an untrained network's mean loss, if returns lie within ±`largest_returns`."""
+        """Returns an upper bound on an untrained network's mean loss, for returns within ±`largest_returns`."""
 
 
 def of_action(output: Float[Array, "H A *Z"], action: Int[Array, ""]) -> Float[Array, "H *Z"]:
@@ -71,7 +71,7 @@ class Huber:
         return jnp.where(size <= 1, 0.5 * error**2, size - 0.5)
 
     def untrained(self, largest_returns: Float[np.ndarray, " H"]) -> Float[np.ndarray, " H"]:
-        """Returns `largest_returns`, but 1 for a head whose largest return is smaller."""
+        """Returns `largest_returns`, but at least 1 for each head."""
         return np.maximum(largest_returns, 1.0)
 
 

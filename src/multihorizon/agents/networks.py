@@ -96,10 +96,10 @@ class Convolution(eqx.Module):
         return convolve_and_rectify(x, self.weight, self.bias, self.stride, self.convolve)
 
 
-WIDEST = 2**20  # limits the outputs of a layer
+WIDEST = 2**20  # largest number of outputs of a layer
 MOST_LAYERS = 100
-LARGEST_OBSERVATION = 2**31 - 1  # limits the values in an observation
-MOST_WEIGHTS = 2**40  # limits the weights of a layer, because XLA aborts the process if an array's size overflows
+LARGEST_OBSERVATION = 2**31 - 1  # largest number of values in an observation
+MOST_WEIGHTS = 2**40  # largest number of weights of a layer; XLA aborts the process if an array's size overflows
 
 Torso = Callable[[Key[Array, ""], tuple[int, ...]], eqx.Module]
 """Makes a module that maps one observation of the given shape to features [F]."""
@@ -131,8 +131,8 @@ def as_torso(network: Any) -> Torso:
 
     Args:
         network: `ConvTorso` or `MlpTorso`, a function `(key, observation_shape)` that makes an equinox module, a
-            function `observation -> features`, or an equinox module. If `network` is a module, all
-            seeds start with the weights of the module.
+            function `observation -> features`, or an equinox module. If `network` is a module, all seeds start with the
+            weights of the module.
 
     Raises:
         InputError: If `network` is none of these.

@@ -10,8 +10,9 @@ from multihorizon.files import writable_folder
 SUMMARY = "reproduces the paper's four Pathworld tables and theoretical figures"
 DESCRIPTION = """\
 Which of 15 paths is worth taking, if longer paths pay more and are riskier? Each agent has a value for every path. The
-tables show the mean squared errors of these values under hazard: as published (paper), in closed form (ours), and from
-Q-learning over all horizons (learned). In the column "learned", simulated episodes estimate the true values.
+tables show the mean squared errors of these values under hazard. The column 'paper' holds the published errors. In the
+column 'ours', all values have closed forms. In the column 'learned', Q-learning over all horizons estimates the agents'
+values, and simulated episodes estimate the true values.
 """
 NOTE = (
     "Under uniform hazard, the paper sampled the true values, and ours are exact. 'paper' and 'ours' "

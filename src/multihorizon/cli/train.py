@@ -11,14 +11,14 @@ from multihorizon.errors import InputError
 SUMMARY = "trains an agent in an environment: multihorizon train multi-rainbow --env atari/Seaquest"
 DESCRIPTION = """\
 Trains in iterations. An iteration is a number of training steps, followed by an evaluation with frozen weights. Several
-seeds train in parallel. The run's folder holds its complete configuration, a line of metrics for each iteration,
+seeds train in parallel. The run's folder holds the complete configuration, a line of metrics for each iteration,
 TensorBoard events, weights, and checkpoints. You can stop a run at any time; `multihorizon resume` continues it.
 """
 EPILOG = """\
 environments:
   pathworld, foraging, shortcut       small worlds with exact solutions, which run on the device
   dilemma/NAME                        small worlds, which run on the device. Naive and precommitted agents act
-                                      differently in temptation, chore and crossroads, but not in control.
+                                      differently in 'temptation', 'chore' and 'crossroads', but not in 'control'.
   minatar/GAME                        the games of MinAtar, which run on the device
   pathworld/hazard, foraging/hazard, shortcut/hazard
                                       training without hazard, evaluation under hazard

@@ -22,7 +22,7 @@ MOST_BINS = 40
 PER_DECADE = 8  # number of time bins per decade
 LONGEST = 3.0  # by default, a timeline is LONGEST times as long as the longest effective horizon
 FURTHEST = 1_000_000  # largest number of steps in a timeline
-CENTRAL = (0.1, 0.9)  # the resolution of a bin lies between these quantiles (see `RewardTimeline`)
+CENTRAL = (0.1, 0.9)  # the resolution of bin i lies between these values of F[i, j] (see `RewardTimeline`)
 NEGATIVE = 0.05  # by default, a Q-value below -NEGATIVE · max |Q| allows negative rewards
 # Bin i is not resolved if Σ_j K[i, j]² is below UNSEEN times the largest of these sums (see `RewardTimeline`).
 UNSEEN = 1e-20
@@ -32,14 +32,17 @@ UNSEEN = 1e-20
 class RewardTimeline:
     """Expected rewards over future time, in bins with the times `starts` ≤ t < `ends`. The present step is t = 0.
 
+    The resolution of a bin is the range of times whose rewards determine most of the estimate for the bin. Let K[i, j]
+    be the change of the estimate for bin i when the reward in bin j grows by 1. Let F[i, j] be the sum of K[i, k]² over
+    k ≤ j, divided by the sum over all k. The resolution of bin i begins with the first bin j for which F[i, j] ≥ 0.1.
+    The resolution ends with the first bin j for which F[i, j] ≥ 0.9.
+
     Attributes:
         starts: The first step of each bin [bins].
         ends: The step after the last step of each bin [bins].
         rewards: The expected reward in each bin, summed over the steps of the bin [*B bins].
-        earliest: The first time of each bin's resolution [bins]. The resolution is the range of times that determines
-            most of the estimate for the bin. Let K[i, j] be the change of the estimate for bin i when the reward in bin
-            j grows by 1. The resolution of bin i covers the central 80% of Σ_j K[i, j]².
-        latest: The last time of each bin's resolution [bins].
+        earliest: The first time in the resolution of each bin [bins].
+        latest: The last time in the resolution of each bin [bins].
         max_errors: The largest difference between the given Q-values and the Q-values of the timeline [*B].
     """
 
@@ -91,7 +94,7 @@ def decode_rewards(
         q_values: The value of one action for each head [*B H].
         gammas: The discount factors of the heads [H]. At least three of them must differ.
         t_max: The last step of the timeline. The default is three times the longest effective horizon 1 / (1 - γ).
-        noise: The size of errors in Q, relative to the rewards. More noise gives a smoother timeline.
+        noise: The size of errors in Q, relative to the rewards. A larger value gives a smoother timeline.
         signed: Whether rewards may be negative. By default, the rewards of a batch element may be negative if one of
             its Q-values is below -0.05 · max |Q|. With False, negative Q-values give rewards near 0 and large
             `max_errors`.
@@ -151,7 +154,7 @@ def _binned(values: Float[np.ndarray, " steps"], starts: Int[np.ndarray, " bins"
 def _central_times(
     kernels: Float[np.ndarray, "bins bins"], starts: Int[np.ndarray, " bins"], ends: Int[np.ndarray, " bins"]
 ) -> tuple[Float[np.ndarray, " bins"], Float[np.ndarray, " bins"]]:
-    """Returns the first and the last time of each bin's resolution, given K (see `RewardTimeline`).
+    """Returns the first and the last time in the resolution of each bin, given K (see `RewardTimeline`).
 
     If no reward changes the estimate for a bin, the resolution of the bin covers all times.
     """

@@ -4,7 +4,7 @@ Given the rates λᵢ = -ln γᵢ, a linear program finds the best weights. The 
 of ln λ and of the weights, so a second linear program finds the best change within a trust region.
 
 Each linear program bounds the residuals only at some times t: first at the times of the largest residuals. If the
-solution has too large residuals at other times, these times are added, and the program is solved again.
+residuals of the solution are too large at other times, these times are added, and the program is solved again.
 """
 
 from typing import NamedTuple
@@ -235,9 +235,9 @@ def _solved(
         block[np.arange(len(d))[:, None], place[d][:, None] * count + np.arange(count)] = -sign * terms[t] * unit
         block[:, size:-1] = -sign * slopes[t] * heads.weights[d]
         block[:, -1] = -scale
-        # The residual has two bounds: floor + error, and top + error / steepness. The program lowers the error, which
-        # lowers the bound floor + error faster. If floor + error is already the smaller bound, it stays the smaller
-        # bound, and the other bound needs no row.
+        # The residual has two bounds: A = floor + error, and B = top + error / steepness. If the program lowers the
+        # error, A falls faster than B. If A is smaller than B at the current error, A therefore stays smaller than B,
+        # and B needs no row.
         is_steep = problem.top + error / problem.steepness < problem.floors[d] + error
         steep = block[is_steep]
         steep[:, -1] /= problem.steepness

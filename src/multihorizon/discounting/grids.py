@@ -29,7 +29,7 @@ class Form(Enum):
 
 
 class Sum(Enum):
-    """The end of each interval at which the Riemann sum evaluates the integrand.
+    """Whether the Riemann sum evaluates the integrand at the left or the right end of each interval.
 
     Attributes:
         LOWER: The left end, as in the paper. The last interval ends at 1.
@@ -50,20 +50,20 @@ def paper_grid(
     defined by P(γ < γᵢ) = xᵢ. The largest γ lies below `gamma_max`. A single head has γ = `gamma_max`.
 
     Args:
-        source: The discount to approximate, or its prior. A discount needs a prior without point masses.
+        source: The prior to integrate over, or a discount that has a prior. The prior must not have point masses.
         heads: The number of discount factors n.
         gamma_max: The upper bound on γ, in (0, 1).
         form: The integral to approximate.
-        sum_: The end of each interval at which to evaluate the integrand.
+        sum_: Whether the Riemann sum evaluates the integrand at the left or the right end of each interval.
 
     Returns:
         The horizons, in order of increasing γ [H].
 
     Raises:
         InputError: If the source has no prior, the prior has point masses, another argument lies outside its range,
-            P(γ > gamma_max) is 0, or P(γ < gamma_max) is below 0.05. If P(γ < gamma_max) were below 0.05, the last head
-            would have more than 95% of the weight with the default `form` and `sum_`. For the exponential prior,
-            P(γ < gamma_max) is γ_max^{1/k}.
+            P(γ > gamma_max) is 0, or P(γ < gamma_max) is below 0.05. In the last case, the largest γ would have more
+            than 95% of the weight (with the default `form` and `sum_`). For the exponential prior, P(γ < gamma_max) is
+            γ_max^{1/k}.
     """
     prior = as_prior(source, "paper_grid")
     heads = at_least("heads", heads, 1, MOST_HEADS)
@@ -130,7 +130,7 @@ def gauss_grid(source: Discount | Prior, heads: int, *, gamma_max: float | None 
     reproduced exactly. Equal discount factors are merged, so the grid may have fewer than `heads` heads.
 
     Args:
-        source: The discount to approximate, or its prior. A discount needs a prior.
+        source: The prior to integrate over, or a discount that has a prior.
         heads: The number of discount factors.
         gamma_max: The upper bound on γ, in (0, 1). Larger discount factors are replaced by the bound. By default there
             is no bound.

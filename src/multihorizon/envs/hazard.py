@@ -18,7 +18,7 @@ STRATA = 65_536  # number of equally likely quantiles from which hazards are dra
 
 
 class HazardState(NamedTuple):
-    """The state of the wrapped environment, and the hazard of the episode."""
+    """The state of the inner environment, and the hazard of the episode."""
 
     inner: Any
     survive: Float[Array, ""]  # e^{-λ}, the probability of surviving a unit of time
@@ -33,7 +33,7 @@ class Hazard:
     The agent survives a step of duration dt with probability e^{-λ dt}.
 
     Args:
-        environment: The environment.
+        environment: The inner environment.
         prior: The prior over λ. Each episode draws one λ, which the agent does not observe.
     """
 
@@ -76,14 +76,14 @@ class Hazard:
 
 @dataclass(frozen=True, eq=False)
 class Lethal:
-    """Turns the survival that an environment reports into deaths.
+    """Turns the survival probabilities that an environment reports into deaths.
 
-    The wrapped environment does not report survival, so agents do not discount by a danger that already ends their
-    episodes. Use `Lethal` to evaluate agents that learned from reported survival, or to train agents that learn the
-    danger from experience.
+    `Lethal` itself reports no survival: agents must not discount by a danger that already ends their episodes. Use
+    `Lethal` to evaluate agents that learned from reported survival, or to train agents that learn the danger from
+    experience.
 
     Args:
-        environment: The environment, whose steps report survival.
+        environment: The inner environment. Its steps must report survival.
     """
 
     environment: Environment

@@ -31,7 +31,7 @@ from multihorizon.training.worlds import world
 
 HORIZONS = minimax_grid(DISCOUNT, heads=4, gamma_max=0.97, t_max=40)
 SEEDS, STEPS, ENVIRONMENTS = 10, 20_000, 4
-LONGEST = 60  # an agent that still waits after this many steps counts as waiting forever
+LONGEST = 60  # an agent that still waits after LONGEST steps counts as waiting forever
 
 LIMITS: dict[Consistency, Callable[[HazardousMDP, Horizons], Behaviour]] = {
     Consistency.NAIVE: naive_by_heads,
@@ -62,7 +62,11 @@ class Outcome:
 
 
 def exact(dilemma: Dilemma, rule: Consistency, horizons: Horizons = HORIZONS) -> Outcome:
-    """Returns the outcome that an agent with one-step returns converges to. Raises an error without an equilibrium."""
+    """Returns the outcome that an agent with one-step returns converges to.
+
+    Raises:
+        InputError: If `rule` is sophisticated and no equilibrium is found.
+    """
     mdp = dilemma.mdp()
     behaviour = LIMITS[rule](mdp, horizons)
     if rule is Consistency.SOPHISTICATED:

@@ -14,7 +14,7 @@ from multihorizon.runs.configuration import Configuration
 from multihorizon.runs.configure import configured
 from multihorizon.training.worlds import world
 
-TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # steps at which the discount of a run is recorded
+TIMES = np.unique(np.geomspace(1, 1000, 61).round())  # times t at which experiment.json holds the wanted discount
 LONGEST_TEXT = 10_000  # characters
 
 
@@ -28,8 +28,8 @@ class ExperimentRun:
         seeds: The number of seeds.
         wanted: The discount that the agent is configured for. Reports compare it with the discount of the horizons.
         steps: Training steps of each seed; None for the environment's default.
-        training_steps: Training steps of each iteration; None for equal iterations that are at most as long as the
-            environment's default.
+        training_steps: Training steps of each iteration. With None, all iterations have the same length, which is at
+            most the environment's default.
         evaluation_steps: Evaluation steps of each iteration; None for the environment's default.
         environments: The number of environments of each seed; None for the environment's default.
         settings: Agent settings that override `agent` and the environment's defaults.

@@ -113,7 +113,7 @@ def exact_choice(agent: AgentConfig) -> Choice:
 
 
 def best_choice(prior: Prior = PRIOR) -> Choice:
-    """Returns the best choices under a prior. Only the first action is a choice."""
+    """Returns the best choices under a prior. Agents choose only at the start, because trails have one direction."""
     field = Foraging()
     mdp = field.mdp(prior)
     actions = np.argmax(mdp.rewards, axis=1)

@@ -92,8 +92,9 @@ def timed_series(
 def in_whole_ticks(lengths: Float[np.ndarray, " n"]) -> tuple[list[int], int]:
     """Returns durations as whole numbers of ticks, and the number of ticks in one unit of time.
 
-    Sums of ticks are exact, which matters if the discount jumps at some time. A duration is read as the decimal number
-    that it is printed as. A step of 0.1 and a step of 0.2 therefore last exactly as long as a step of 0.3.
+    Sums of ticks are exact, which matters if the discount jumps at some time. The function uses the decimal number that
+    Python prints for a float: 0.1 means exactly 1/10. A step of 0.1 and a step of 0.2 therefore last exactly as long as
+    a step of 0.3.
     """
     exact = [Fraction(repr(float(length))) for length in lengths]
     unit = math.lcm(*(one.denominator for one in exact))

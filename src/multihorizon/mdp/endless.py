@@ -23,8 +23,8 @@ MOST_KEPT = 50_000_000  # largest number of expected rewards in memory
 REPEATS = 1e-14  # relative tolerance within which expected rewards are treated as equal
 SETTLED = 1024  # after SETTLED periods, the Euler-Maclaurin formula is accurate
 MARGIN = 1e-6  # the exponent of the power law must exceed 1 by more than MARGIN
-SETTLING = 1e-5  # `tail_sums` compares the exponents at SETTLING times the longest time and at the longest time
-TAIL = 1e-10  # largest relative error that times beyond the longest time may cause
+SETTLING = 1e-5  # `tail_sums` compares the exponent at the longest time T with the exponent at the time SETTLING · T
+TAIL = 1e-10  # largest relative error that times beyond the longest time T may cause
 X, W = np.polynomial.legendre.leggauss(20)
 
 
@@ -49,7 +49,8 @@ def endless_series(
     total = mdp.discount(0.0) * mdp.rewards.reshape(-1)
     expected = rewards
     earlier = np.full((period, mdp.states), np.nan)  # the expected rewards of the previous block
-    start, end = 1, 1 + SETTLED * period  # `start` stays 1 modulo the period, so that all blocks have the same phase
+    # `start` stays 1 modulo the period, so that all blocks begin at the same phase.
+    start, end = 1, 1 + SETTLED * period
     while end <= MOST_TERMS:
         recent = np.empty((period, mdp.states))
         for t, share in enumerate(np.asarray(_shares(mdp, np.arange(start, end))), start):
@@ -88,6 +89,7 @@ def tail_sums(mdp: HazardousMDP, start: int, period: int) -> Float[np.ndarray, "
 
 
 def _longest(mdp: HazardousMDP) -> float:
+    """Returns T, the longest time at which s(t) and d(t) are accurate."""
     assert mdp.discount.prior is not None
     return min(mdp.hazard.longest_time, mdp.discount.prior.longest_time)
 

@@ -19,7 +19,7 @@ from multihorizon.runs.metrics import Line, Warn, read_metrics
 
 LONGEST_ABOUT = 10_000  # characters
 MOST_SEEDS = 10_000
-LATEST, LARGEST = 1e9, 1e35  # the largest time, and the largest absolute value, of a discount
+LATEST, LARGEST = 1e9, 1e35  # the largest time and the largest absolute value of a discount in a plot
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def pair_by_name(labels: list[str]) -> list[tuple[str, str]]:
 def merge_seeds(runs: list[RunHistory]) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, "S T"]]:
     """Merges runs of one agent in one environment, and returns the frames and scores of all iterations.
 
-    A score is NaN if its run lacks the iteration.
+    A score is NaN if the run does not have the iteration.
     """
     frames = np.unique(np.concatenate([run.frames for run in runs]))
     together = np.full((sum(len(run.scores) for run in runs), len(frames)), np.nan)
@@ -238,7 +238,7 @@ def _read_run(root: Path, place: Path, warn: Warn, environment: str = "", num_se
 
 
 def _name(value: Any) -> str:
-    """Returns a name unchanged. Rejects long names, which take very long to draw."""
+    """Returns a name unchanged. Rejects long names, which take very long to plot."""
     return short_text("a name", value)
 
 
@@ -262,7 +262,9 @@ def _parse_acting_discount(place: Path, line: Line) -> DiscountCurve | None:
     try:
         return _curve("acted by", ((float(t), float(value)) for t, value in held.items()))
     except ValueError as problem:
-        raise InputError(f"{place / METRICS} has a discount that cannot be drawn: {problem}; correct it") from None
+        raise InputError(
+            f"{place / METRICS} has a discount that cannot be plotted: {problem}; correct the file"
+        ) from None
 
 
 def _parse_wanted_discount(content: Any) -> DiscountCurve | None:

@@ -20,12 +20,15 @@ class RewardPanel:
 
     empty: UInt8[np.ndarray, "h w 3"]
     timeline: RewardTimeline
-    columns: Float[np.ndarray, " edges"]  # pixel column of each edge of a bin
+    columns: Float[np.ndarray, " edges"]  # pixel column of each bin edge
     zero: float  # pixel row of reward 0
     rows_per_reward: float
 
     def drawn(self, step: int) -> UInt8[np.ndarray, "h w 3"]:
-        """Returns the panel at a step, with a bar for each bin. A line marks the resolution of the largest bar."""
+        """Returns the panel at a step, with a bar for each time bin.
+
+        A line at the largest bar marks the times at which the reward of this bar may come.
+        """
         pixels = self.empty.copy()
         rewards = self.timeline.rewards[step]
         for low, high, reward in zip(self.columns[:-1], self.columns[1:], rewards, strict=True):
@@ -46,7 +49,8 @@ def make_panel(
 ) -> RewardPanel | None:
     """Decodes the rewards that the agent expects at each step, and draws the panel's axes. Sizes are in pixels.
 
-    `taken` holds Q of the action taken. With fewer than three different discount factors, the function returns None.
+    `taken` holds the Q-values of the action taken. With fewer than three different discount factors, the function
+    returns None.
     """
     if len(np.unique(gammas)) < LEAST_HEADS:
         return None
@@ -61,7 +65,7 @@ def make_panel(
         axes.set_ylim(low - (room if low < 0 else 0), high + room)
         shown = np.unique(np.linspace(0, len(timeline.starts) - 1, MOST_TICKS).round().astype(int))
         axes.set_xticks(shown + 0.5, [_span(timeline, int(place)) for place in shown])
-        axes.set_xlabel("steps from now (line: resolution of the largest bar)")
+        axes.set_xlabel("steps from now (line: when the largest bar's reward may come)")
         axes.set_ylabel("reward")
         axes.set_title("when the agent expects reward", loc="left")
         axes.grid(axis="x", visible=False)

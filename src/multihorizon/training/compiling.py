@@ -12,24 +12,24 @@ import jax.numpy as jnp
 Options = dict[str, dict[str, bool | str]]  # by device
 
 OPTIONS: Options = {
-    # The first option disables YNNPACK, because Eigen's convolutions are faster: 36 ms per update instead of 42. The
-    # second option skips LLVM passes that do not speed up these programs: compilation takes 0.7 to 0.9 times as long.
+    # The first option disables YNNPACK. Eigen's convolutions are faster: 36 ms per update instead of 42 ms. The second
+    # option skips LLVM passes that do not speed up these programs. Compilation then takes 0.7 to 0.9 times as long.
     "cpu": {
         "xla_cpu_experimental_ynn_fusion_type": "",
         "xla_backend_optimization_level": "2",
     },
-    # The first option selects cuBLAS, because XLA's own matrix products pad and copy matrices: 364 µs instead of 407.
+    # The first option selects cuBLAS, because XLA's own matrix products pad and copy matrices: 364 µs, not 407 µs.
     # The second option lets independent work overlap, such as the passes of the online and the target network.
     "gpu": {"xla_gpu_enable_triton_gemm": False, "xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
 }
 
-# An additional option for programs that only update the learner: XLA then does not copy every weight in each update,
-# which takes 47 ms instead of 57. Other programs must not have this option. With it, XLA also removed a copy that was
-# necessary for storing transitions, and wrong observations were stored (jaxlib 0.10.2 without fusion emitters).
+# An additional option for programs that only update the learner. With this option, XLA does not copy every weight in
+# each update, so an update takes 47 ms instead of 57 ms. Other programs must not have this option: XLA also removed a
+# copy that storing transitions needs, so wrong observations were stored (jaxlib 0.10.2 without fusion emitters).
 UPDATE_OPTIONS: Options = {"cpu": {"xla_cpu_copy_insertion_use_region_analysis": True}}
 
-# The largest number of updates in one CUDA graph. These updates share the launch cost, and sampling overlaps with Adam
-# of the previous update: 172 µs per update instead of 192.
+# The largest number of updates in one CUDA graph. Updates in one graph share the launch cost, and sampling for an
+# update overlaps with Adam of the previous update. An update then takes 172 µs instead of 192 µs.
 IN_ONE_GRAPH = {"gpu": 10}
 
 
@@ -55,7 +55,7 @@ def keep_programs() -> None:
 def compiled(function: Callable[..., Any], only_updates: bool = False, **arguments: Any) -> Callable[..., Any]:
     """Returns jax.jit of a function with the options for the default device, and enables the cache on disk.
 
-    `only_updates` adds the options for programs that only update the learner. An option in XLA_FLAGS always wins.
+    `only_updates` adds the options for programs that only update the learner. An option in XLA_FLAGS takes precedence.
 
     Donate only arrays that the program changes. Suppose that a program returns a donated array A unchanged, together
     with a copy of A. XLA then writes the copy into the memory of another donated array B of the same shape, and moves B
@@ -73,7 +73,7 @@ def call(program: Any, *given: Any) -> Any:
 
 @cache
 def options_for(backend: str, only_updates: bool) -> dict[str, bool | str]:
-    """Returns the compiler options for a device, without those that the user has set in XLA_FLAGS."""
+    """Returns the compiler options for a device, without the options that the user has set in XLA_FLAGS."""
     options = OPTIONS.get(backend, {}) | (UPDATE_OPTIONS.get(backend, {}) if only_updates else {})
     flags = os.environ.get("XLA_FLAGS", "")
     options = {name: value for name, value in options.items() if f"--{name}=" not in flags}

@@ -15,7 +15,7 @@ from multihorizon.envs.timing import Timing, check_timing
 from multihorizon.errors import InputError
 
 FACTOR = 3  # training has diverged if its mean loss exceeds this multiple of an untrained network's loss
-LEAST_UPDATES = 100  # a mean over fewer updates is too noisy
+LEAST_UPDATES = 100  # the guard does not check a mean loss over fewer updates, which is too noisy
 
 
 class DivergenceError(InputError):
@@ -30,8 +30,9 @@ class Guard:
     """Checks the training state at every report.
 
     Training stops if a loss or a weight is not finite. It also stops if a head's mean loss since the last check is far
-    above an untrained network's loss, because diverging values raise the loss long before the values overflow. The
-    untrained network's loss is the larger of the loss function's bound and the loss of the first update.
+    above an untrained network's loss, because diverging values raise the loss long before the values overflow. Two
+    numbers estimate the untrained network's loss: the bound that `Loss.untrained` returns, and the loss of the first
+    update. The guard uses the larger number.
     """
 
     def __init__(self, learner: Learner) -> None:
@@ -45,7 +46,7 @@ class Guard:
         self._good = good_copy(training.learner.parameters)
 
     def check(self, training: Any) -> None:
-        """Checks the training state, and stores its weights as good.
+        """Checks the training state, and keeps a copy of its weights as the last good weights.
 
         Raises:
             DivergenceError: If training has diverged or a return is not finite.

@@ -15,7 +15,7 @@ from multihorizon.training.keys import environment_seeds
 # host's own work.
 GROUP = 40
 MOST_GROUPS = 4
-MOST_ENVIRONMENTS = 4_096  # limits the environments of all seeds together, because each environment needs memory
+MOST_ENVIRONMENTS = 4_096  # largest number of environments of all seeds together; each environment needs memory
 
 
 def usual_groups(num_envs: int) -> int:

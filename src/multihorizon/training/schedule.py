@@ -17,7 +17,7 @@ class Schedule:
 
     iterations: int = 200
     training_steps: int = 250_000  # per iteration and seed
-    evaluation_steps: int = 125_000  # 0 means no evaluation; open episodes are finished
+    evaluation_steps: int = 125_000  # the current episodes are then finished; 0 means no evaluation
 
     def __post_init__(self) -> None:
         store(
@@ -35,9 +35,9 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Pace:
-    """The cycle of steps and updates: some rows, followed by some updates.
+    """The cycle of steps and updates: `rows` rows of steps, followed by `updates` updates.
 
-    In a row, all environments that step together make one step each.
+    A row holds one step of each environment in a group that steps together. A cycle has `steps` steps in total.
     """
 
     rows: int
@@ -50,10 +50,10 @@ class Pace:
         return -(-steps // self.steps)
 
     def learns_from(self, first: int, held_steps: int) -> int:
-        """Returns the number of the first cycle with updates.
+        """Returns the number of the next cycle that has updates, if cycle `first` is about to begin.
 
-        `first` is the next cycle, and `held_steps` is the number of steps in the replay buffer. If a checkpoint does
-        not contain the replay buffer, the buffer is refilled before the next update.
+        `held_steps` is the number of steps in the replay buffer. If a run is resumed from a checkpoint without the
+        replay buffer, the buffer is refilled before the next update.
         """
         missing = min(first, self.warm_up) - held_steps // self.steps
         return max(self.warm_up, first + max(0, missing))
