@@ -8,7 +8,7 @@ to 10. Its discount is then changed.
 - In Foraging, the changed agent's returns under five hazard priors are compared with the returns of agents trained for
   each prior.
 - In Foraging and Pathworld, the changed agent's choices for k from 0.01 to 10 are compared with the choices of the
-  exact solver. For seven of these k, they are also compared with the choices of agents trained for that k.
+  exact solver. For seven values of k, the changed agent is also compared with an agent trained for this k.
 
 Choices and returns are computed exactly from the greedy actions in all states.
 """

@@ -1,4 +1,4 @@
-"""Changes an agent's discount after training, and compares it to agents trained for the new discount, in MinAtar.
+"""Compares agents whose discount is changed after training with agents trained for the new discount, in MinAtar.
 
     python benchmarks/change_discount_minatar.py --episodes 500 --out results/change-discount
     python benchmarks/change_discount_minatar.py --over-k --steps 300000 --seeds 3 --out results/change-discount
@@ -6,10 +6,10 @@
 One agent is trained without hazard, and its discount is then changed.
 
 - By default, the changed agent's mean returns under five hazard priors are compared with the mean returns of agents
-  trained for each prior. Deaths are sampled.
+  trained for each prior. Deaths by hazard are sampled.
 - With --over-k, the agent's horizons are designed for hyperbolic discounts with k from 0.01 to 10. For each k, the
-  agent's expected returns with and without the change are compared. For four values of k, another agent is trained for
-  that k. The effect of the hazard is computed exactly, as in hazard_in_games.py.
+  agent's expected returns with and without the change are compared. For each of four values of k, another agent is
+  trained. The effect of the hazard is computed exactly, as in hazard_in_games.py.
 """
 
 import argparse

@@ -3,12 +3,12 @@
     python benchmarks/fast_and_plain.py --out results/speed/fast_and_plain.json
 
 The first part computes losses, gradients and priorities on random batches, with kernels and with XLA's convolutions, in
-float32 and in bfloat16. It compares them with exact float32. The errors of the gradients are larger than the rounding
-errors, because rounding switches some ReLUs on or off.
+float32 and in bfloat16. All results are compared with the results of exact float32. The errors of the gradients are
+larger than the rounding errors, because rounding switches some ReLUs on or off.
 
 The second part makes many fast and many plain updates on the same batches, and measures the distance between the final
-weights. For comparison, it measures the distance between two seeds, and between two plain runs whose initial weights
-differ by a millionth.
+weights. Two other distances are measured for comparison: between the final weights of two seeds, and between the final
+weights of two plain runs whose initial weights differ by a millionth.
 """
 
 import argparse

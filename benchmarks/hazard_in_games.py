@@ -7,12 +7,19 @@ the hazard, the expected return is therefore the expectation of Σ d(t) r_t over
 the paper). One set of episodes serves all priors, and no deaths are sampled. hazard.json in the run's folder contains
 the mean return of each seed under each prior.
 
-`any-rainbow` also plays by the discount of each prior. In each visited state, the script compares the greedy action
-under this prior with the greedy action under the least hazardous prior. For each prior, hazard.json then contains the
-fraction of states in which the two actions differ. The least hazardous prior is compared with the most hazardous prior.
+A run of `any-rainbow` is also evaluated in two other ways:
+
+- The agent acts by the discount of each prior. In each visited state, the script compares its greedy action with the
+  greedy action by the discount of a reference prior. hazard.json contains the fraction of states in which the two
+  actions differ. The reference is the least hazardous prior; for the least hazardous prior itself, it is the most
+  hazardous prior.
+- The agent acts by each of its heads alone, like an agent with a single γ.
+
+hazard_table.py makes tables from these files.
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,6 +134,10 @@ def evaluate(folder: Path) -> None:
             reweighting = mine[0].reweighting
             assert reweighting is not None
             found[name]["max_error"] = reweighting.max_error
+        found["heads"] = {}
+        for gamma in policies[0].agent.horizons.gammas:
+            alone = [replace(one, agent=one.agent.with_settings(acting=float(gamma))) for one in policies]
+            found["heads"][f"{gamma:.4g}"] = results(alone)["returns"]
     write_json(folder / "hazard.json", found)
 
 

@@ -1,4 +1,4 @@
-"""Simulates how often 95% intervals contain the true value, for the usual stratified bootstrap and for ours.
+"""Simulates how often 95% intervals contain the true value. Compares the usual stratified bootstrap with ours.
 
     python benchmarks/interval_coverage.py
 
@@ -9,11 +9,11 @@ The first table is for the IQM over games. Each trial draws a few runs (seeds) o
 - In the rows `lognormal`, the means are spread as widely as the scores of Atari games. The noise is normal, with a
   standard deviation of 3% of the mean.
 
-The true value is the IQM of 40,000 runs of each game. At both ends, this IQM trims the same fraction of runs as the IQM
-of the runs in a trial.
+The true value is the IQM of 40,000 runs of each game. An IQM leaves out a fraction of the highest and of the lowest
+scores. This fraction is the same for the 40,000 runs as for the few runs of a trial.
 
 The second and the third table are for our interval of the probability of improvement in one game. A trial has no
-interval if all resamples give the same result. The coverage is computed from the trials that have an interval.
+interval if all resamples give the same result. Trials without an interval do not count.
 
 - In the second table, the noise is normal.
 - In the third table, scores can tie: a seed reaches the largest possible score with a given probability, and otherwise

@@ -2,7 +2,7 @@
 
 Every resume must succeed, and the final weights must equal those of an uninterrupted run.
 
-python benchmarks/kill.py --kills 20 --out results/resume/kill.json
+    python benchmarks/kill.py --kills 20 --out results/resume/kill.json
 """
 
 import argparse

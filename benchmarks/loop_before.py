@@ -3,8 +3,8 @@
     git worktree add ../before a6e99a7
     python benchmarks/loop_before.py ../before --out results/speed/loop_before.json
 
-Each version runs in its own process, with its own benchmarks/loop_in_turns.py. The processes take turns of a second or
-two, and are compared within each round.
+Each version runs in its own process, with its own benchmarks/loop_in_turns.py. In each round, both processes run in
+turn for a second or two. Speeds are compared within a round.
 """
 
 import argparse

@@ -3,8 +3,8 @@
     python benchmarks/loop_in_turns.py --dtype bfloat16 --seeds 1 --ways 80/2 160/2 160/4 --out loop_in_turns.json
 
 On some machines, the speed of a run varies by a quarter or more within minutes. Therefore one process contains a run
-for each ENVIRONMENTS/GROUPS of `--ways`. The runs take turns of a second or two, and are compared within each round. On
-Linux with a GPU, the table also shows how many cores the emulators and the other threads use.
+for each ENVIRONMENTS/GROUPS of `--ways`. In each round, all runs train in turn for a second or two. Speeds are compared
+within a round. On Linux with a GPU, the table also shows how many cores the emulators and the other threads use.
 """
 
 import argparse

@@ -4,8 +4,8 @@
 
     python benchmarks/reference_study.py --draw --out results/reference
 
-Each variant has three seeds (`exact` has two) and 8 million frames. That takes about six minutes on an H200 with 16
-cores, and longer with few environments or without kernels. Finished variants are skipped. `--draw` only draws
+Each variant has three seeds (`exact` has two) and 8 million frames. One variant takes about six minutes on an H200 with
+16 cores, and longer with few environments or without kernels. Finished variants are skipped. `--draw` only draws
 curves.png, and needs no GPU.
 """
 

@@ -29,8 +29,8 @@ from multihorizon.agents.replay import Replay, ReplayShape
 from multihorizon.training.compiling import compiled
 
 FRAMES, STREAMS, ACTIONS, UPDATES, SEEDS = 8_000, 80, 6, 3, 2
-# Largest relative errors in the Euclidean norm: of losses and priorities, and of the changes of the weights. These
-# changes have larger errors, because rounding switches some ReLUs on or off.
+# The largest accepted relative errors in the Euclidean norm. The first number is for losses and priorities. The second
+# number is for the changes of the weights. It is larger, because rounding switches some ReLUs on or off.
 TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
 
 

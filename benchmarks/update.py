@@ -7,7 +7,7 @@ An update includes prioritised sampling, frame stacks, both networks, projection
 Case 0 has 10 heads, 18 actions, one seed and bfloat16 (float32 on a CPU). Every other case changes one of these four
 settings.
 
-- `--plain` adds case 0 with XLA's convolutions and heads.
+- `--plain` adds case 0 without the library's GPU kernels for convolutions and heads.
 - `--torch` adds the same work in compiled PyTorch (`pip install torch`). On a GPU, the compiled program is replayed as
   a CUDA graph.
 - `--autotune` adds case 0 in autotuned PyTorch, which takes minutes.
@@ -253,7 +253,7 @@ def ours(table: Table, case: dict[str, Any], sizes: Sizes, plain: bool, profile_
     gc.collect()  # a learner and its compiled methods form a reference cycle that keeps device memory allocated
     if plain:
         subject = Subject(**case, capacity=sizes.frames, updates=sizes.updates, convolve=Convolve.PLAIN)
-        table.add("ours, with XLA's convolutions and heads", case, microseconds(subject, sizes.times))
+        table.add("ours, without kernels for convolutions and heads", case, microseconds(subject, sizes.times))
         del subject
         gc.collect()
 
@@ -269,7 +269,9 @@ def main() -> None:
     parser.add_argument("--only", type=int, nargs="+", help=ONLY)
     parser.add_argument("--frames", type=int, help="frames in the replay buffer (default: a million; on a CPU 50,000)")
     parser.add_argument("--updates", type=int, help="updates in one program (default: 20; on a CPU 1)")
-    parser.add_argument("--plain", action="store_true", help="also measure case 0 with XLA's convolutions and heads")
+    parser.add_argument(
+        "--plain", action="store_true", help="also measure case 0 without kernels for convolutions and heads"
+    )
     parser.add_argument("--torch", action="store_true", help="also measure the same work in PyTorch")
     parser.add_argument("--autotune", action="store_true", help="also measure case 0 in autotuned PyTorch (minutes)")
     parser.add_argument("--profile", type=Path, help="folder for a trace of case 0, on a GPU")

@@ -238,9 +238,7 @@ def test_enum_settings_accept_names() -> None:
 def test_policy_rejects_another_environment_or_network(tmp_path: Path) -> None:
     policy = trained("CartPole-v1", seeds=1).policy()
     folder = policy.save(tmp_path / "policy")
-    with pytest.raises(
-        mh.InputError, match=r"shape \[4\] and 2 actions.*shape \[7\] and 2 actions"
-    ):
+    with pytest.raises(mh.InputError, match=r"shape \[4\] and 2 actions.*shape \[7\] and 2 actions"):
         mh.load(folder, env=Corridor)
     with pytest.raises(
         mh.InputError, match=r"another network: heads.weight has shape \(208, 128\) there, but \(208, 16\) here"

@@ -157,8 +157,8 @@ def sweep(
         seeds: The number of seeds of each run; by default, as in the experiment.
         steps: The training steps of each seed; by default, as in the experiment.
         only: A function that returns whether to train a run; by default, all runs are trained.
-        train_all: A context manager that trains the runs; by default, one after another. Use
-            `multihorizon.experiments.ray_cluster.cluster(...)` to train on Ray.
+        train_all: A context manager. It yields the function that trains the runs. To train on Ray, use
+            `multihorizon.experiments.ray_cluster.cluster(...)`. By default, runs are trained one after another.
         checkpoint_minutes: The minimum number of minutes between two checkpoints of a run.
         tell: Called with a run and its status whenever the status changes.
         warn: Receives warnings; by default, they are printed to stderr.

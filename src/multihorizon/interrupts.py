@@ -18,7 +18,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 class Interrupted(KeyboardInterrupt):
     """The exception that the first signal raises outside `deferred`.
 
-    It is a subclass, because Python may replace the program's exit status after a plain KeyboardInterrupt.
+    A subclass is used, because Python may replace the program's exit status after a plain KeyboardInterrupt.
     """
 
     def __init__(self, number: int) -> None:

@@ -33,7 +33,7 @@ def test_numbers_above_their_limit_are_rejected(name: str, times: int) -> None:
     assert mh.agent("dqn").with_settings(**{name: LARGEST[name]})
 
 
-def test_the_device_supports_the_largest_numbers() -> None:
+def test_the_largest_settings_do_not_overflow_on_the_device() -> None:
     agent = mh.agent("dqn", **LARGEST | {"update_period_steps": 1, "n_steps": 1, "batch": 1})
     learner = Learner(agent, 2, (3,), MlpTorso((4,)))
     step = jnp.asarray(MOST_STEPS)

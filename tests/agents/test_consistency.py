@@ -43,8 +43,7 @@ def test_precommitted_weights_do_not_underflow_and_zero_weights_stay_zero() -> N
 
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(0, 500), st.integers(0, 500))
-def test_elapsed_times_of_precommitted_weights_add_up(seed: int, first: int, then: int) -> None:
-    """Weights after s steps and then t steps equal weights after s + t steps."""
+def test_weights_after_s_and_then_t_steps_equal_weights_after_s_plus_t_steps(seed: int, first: int, then: int) -> None:
     rng = np.random.default_rng(seed)
     weights, gammas = rng.dirichlet(np.ones(3)), rng.uniform(0.5, 1, size=3)
     twice = weights_after(then, weights_after(first, weights, gammas), gammas)

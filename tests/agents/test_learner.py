@@ -39,7 +39,7 @@ def batch_of(n_steps: int, seed: int = 0) -> Transition:
     )
 
 
-def test_an_update_with_one_head_equals_c51() -> None:
+def test_an_update_with_one_head_equals_an_update_of_c51() -> None:
     """The expected update follows the C51 paper with n-step returns, without an axis for heads."""
     agent = replace(preset("rainbow"), horizons=single(0.97))
     learner = learner_of(agent)

@@ -92,7 +92,7 @@ def test_stored_risk_measures_are_restored_and_invalid_levels_are_rejected() -> 
             mh.Quantile(level)
 
 
-def test_the_smallest_level_avoids_a_rare_bad_outcome() -> None:
+def test_agents_with_the_smallest_risk_level_avoid_a_rare_bad_outcome() -> None:
     """The first action has the larger mean. With probability 2e-4, it has the worst outcome."""
     support, weights = jnp.linspace(-10, 10, 51), jnp.array([0.4, 0.6])
     risky = np.full(51, 1e-30)

@@ -111,7 +111,7 @@ def test_replay_stores_only_the_timing_fields_of_the_environment() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 3, 100])
-def test_extremes_ignore_unwritten_rows(steps: int) -> None:
+def test_smallest_and_largest_values_ignore_unwritten_rows(steps: int) -> None:
     """In a restored replay buffer, unwritten rows contain 0."""
     rng = np.random.default_rng(5)
     shape = shape_of(2, 1, BOTH)

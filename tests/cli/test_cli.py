@@ -186,12 +186,14 @@ def test_discount_prints_a_note_about_the_limit_of_the_fit(
         ("preferences --discount hyperbolic:0.8", ""),
     ],
 )
-def test_a_note_states_the_default_values(capsys: pytest.CaptureFixture[str], line: str, note: str) -> None:
+def test_a_note_states_which_parameters_have_default_values(
+    capsys: pytest.CaptureFixture[str], line: str, note: str
+) -> None:
     assert main([*line.split(), "--json"]) == 0
     assert capsys.readouterr().err == (f"multihorizon: {note}\n" if note else "")
 
 
-def test_some_observed_hazards_may_be_large(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_observed_hazards_may_include_a_large_rate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "rates.txt").write_text("0.01 0.02 5")
     assert (
         len(run_json(capsys, "discount", "--prior", f"samples:{tmp_path}/rates.txt", "--grid", "gauss")["gammas"]) == 3

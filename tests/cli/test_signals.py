@@ -100,7 +100,7 @@ sys.exit(status)
 """
 
 
-def test_a_signal_in_generated_code_sets_the_exit_status() -> None:
+def test_a_signal_during_exec_sets_the_exit_status() -> None:
     """By default, Python kills itself with SIGINT after a KeyboardInterrupt in `exec`."""
     assert subprocess.run([sys.executable, "-c", IN_EXEC], check=False).returncode == 143
 

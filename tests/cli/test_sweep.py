@@ -70,7 +70,7 @@ def test_a_folder_accepts_only_one_experiment(capsys: pytest.CaptureFixture[str]
     (tmp_path / "experiment.json").write_text("{")
     assert "experiment.json cannot be read" in refused("hazard")
     (tmp_path / "experiment.json").write_text(json.dumps(experiment("hazard").description()))
-    assert "holds the experiment hazard, not minatar" in refused("minatar")
+    assert "holds the experiment 'hazard', not 'minatar'" in refused("minatar")
     assert main(["sweep", "hazard", "--out", str(tmp_path), "--dry-run", "--seeds", "2"]) == 0  # no run has started
     begun = tmp_path / "foraging-hazard/rainbow"
     begun.mkdir(parents=True)

@@ -120,7 +120,7 @@ def test_fifty_heads_are_fitted_by_least_squares() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_error_of_800_heads_is_just_above_the_lower_bound(seed: int) -> None:
+def test_minimax_error_of_800_heads_is_just_above_the_lower_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = sampled(_discount(rng), max(1, int(10 ** rng.uniform(0.5, 3))))
     target, cap = values / values[0], 1 - 10 ** rng.uniform(-5, -0.3)
@@ -133,7 +133,7 @@ def test_error_of_800_heads_is_just_above_the_lower_bound(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("last", "steps", "cap"), [(100, 300, 0.995), (700, 1_000, 0.999), (737, 2_000, 0.99999)])
-def test_the_lower_bound_is_tight_for_a_late_jump(last: int, steps: int, cap: float) -> None:
+def test_the_lower_bound_is_tight_for_a_discount_with_a_late_jump(last: int, steps: int, cap: float) -> None:
     t = np.arange(steps + 1)
     target = np.where(t <= last, 1.0, 0.1)
     dense = np.exp(-np.geomspace(-np.log(cap), 40, 400))

@@ -27,11 +27,11 @@ def test_quasi_hyperbolic_preferences_reverse_at_once() -> None:
     assert Offer().reversal(d, 100) == pytest.approx(0, abs=1e-9)
 
 
-def test_rewards_of_equal_value_are_reported_as_either() -> None:
+def test_preference_is_either_if_both_rewards_have_the_same_value() -> None:
     assert Offer(1.0, 1.25, 1.0).taken(discount.exponential(0.8), 0) == "either"
 
 
-def test_rewards_whose_values_are_0_have_equal_values() -> None:
+def test_rewards_with_a_present_value_of_0_are_compared() -> None:
     assert Offer().taken(discount.exponential(0.0), 5) == "either"
     assert Offer().taken(discount.from_function(lambda t: 1.0 if t < 3 else 0.0), 2) == "sooner"
     assert Offer().reversal(discount.exponential(0.0), 10) is None

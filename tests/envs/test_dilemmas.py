@@ -15,7 +15,7 @@ def outcomes(dilemma: Dilemma) -> list[Outcome]:
     return [exact(dilemma, rule) for rule in mh.Consistency]
 
 
-def test_the_horizons_are_close_to_the_discount() -> None:
+def test_horizons_of_the_dilemmas_fit_their_discount() -> None:
     assert HORIZONS.fit(DISCOUNT, 40).max_error < 2e-3
 
 

@@ -110,7 +110,7 @@ def test_observation_outside_its_space_raises_an_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["LunarLander-v9", "gym/LunarLander-v9"])
-def test_lunar_lander_trains_longer_by_default(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lunar_lander_has_more_default_iterations_than_cartpole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = gymnasium.spec("CartPole-v1")  # LunarLander itself needs another package
     monkeypatch.setitem(gymnasium.registry, "LunarLander-v9", spec)
     assert world(name).schedule.iterations == 3 * world("CartPole-v1").schedule.iterations

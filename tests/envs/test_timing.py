@@ -65,7 +65,7 @@ def test_gymnasium_timing_is_read_from_info_even_at_the_last_step() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{"timing": None}, {}])
-def test_timing_declared_as_none_counts_as_not_declared(metadata: Any) -> None:
+def test_timing_declaration_of_none_equals_no_declaration(metadata: Any) -> None:
     def make() -> Timed:
         made = Timed([{}])
         made.metadata = metadata

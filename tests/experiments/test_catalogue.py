@@ -20,7 +20,7 @@ from multihorizon.runs.configuration import plain, restored
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_every_run_can_be_configured_and_drawn(name: str) -> None:
+def test_every_experiment_has_valid_runs_and_pairs(name: str) -> None:
     one = experiment(name)
     assert one.name == name
     assert f"  {name} " in EPILOG

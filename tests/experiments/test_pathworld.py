@@ -47,7 +47,7 @@ def test_simulated_values_match_closed_forms(outcomes: dict[str, pathworld.Pathw
         assert np.all(np.abs(outcome.simulated - outcome.true) < 4.5 * standard_error)
 
 
-def test_errors_of_learned_values_match_those_of_closed_forms(outcomes: dict[str, pathworld.PathworldResult]) -> None:
+def test_errors_of_learned_values_match_errors_of_closed_forms(outcomes: dict[str, pathworld.PathworldResult]) -> None:
     for outcome in outcomes.values():
         for row in outcome.table().values():
             assert row["learned"] == pytest.approx(row["ours"], rel=0.02, abs=0.002)

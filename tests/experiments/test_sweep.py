@@ -66,7 +66,7 @@ def test_killed_sweep_resumes_to_the_same_results(undisturbed: Path, tmp_path: P
     assert_same(undisturbed, out)
 
 
-def test_failed_run_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_run_does_not_stop_the_other_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.py").write_text(
         "from dataclasses import replace\n"
         "from multihorizon.experiments.experiment import ExperimentRun\n"
@@ -82,7 +82,7 @@ def test_failed_run_does_not_stop_the_others(tmp_path: Path, capsys: pytest.Capt
     assert (tmp_path / "out/foraging/dqn/weights.npz").exists()
 
 
-def test_run_that_raises_does_not_stop_the_others(
+def test_run_that_raises_an_exception_does_not_stop_the_other_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(configuration: Configuration, *_: object) -> None:
@@ -146,7 +146,7 @@ def test_runs_may_be_added_but_started_runs_may_not_change(undisturbed: Path) ->
     planned = plan(replace(EXPERIMENT, runs=[more, *EXPERIMENT.runs]), undisturbed, 5.0)
     assert [one.finished for one in planned] == [False, True, True]
     with pytest.raises(
-        ValueError, match="holds runs that small no longer lists: foraging/dqn; add these runs to small"
+        ValueError, match="holds runs that the experiment 'small' no longer lists: foraging/dqn; add these runs to the"
     ):
         plan(replace(EXPERIMENT, runs=[more, EXPERIMENT.runs[0]]), undisturbed, 5.0)
     for given, differs in (({"seeds": 3}, "seeds is 2, not 3"), ({"steps": 9_000}, "steps is 6000, not 9000")):

@@ -122,7 +122,7 @@ def test_drawn_indices_stay_in_bounds_if_priorities_are_not_finite(draw: Any, ba
         assert 0 <= indices.min() <= indices.max() < 120
 
 
-def test_the_write_kernel_updates_block_sums_and_priorities_except_zeros() -> None:
+def test_the_write_kernel_updates_block_sums_and_nonzero_priorities() -> None:
     held, sums = priorities(7, 13)
     indices = jnp.stack([jax.random.permutation(key, 91)[:32] for key in jax.random.split(jax.random.key(5))])
     indices = indices.at[:, 1].set(indices[:, 0])  # two entries have the same index and the same value

@@ -86,7 +86,7 @@ def test_naive_agent_procrastinates_forever() -> None:
 def test_best_responses_that_cycle_raise_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multihorizon.mdp.consistency.MOST_POLICIES", 1)
     monkeypatch.setattr("multihorizon.mdp.consistency.BEST_RESPONSES", 20)
-    with pytest.raises(InputError, match="40 best responses from each of 3 initial policies found none"):
+    with pytest.raises(InputError, match="40 best responses were tried from each of 3 initial policies"):
         sophisticated(chore(0.8), quasi(0.5, 0.99))
 
 
@@ -94,7 +94,7 @@ def test_chore_without_an_equilibrium_raises_an_error() -> None:
     """Doing the chore pays, but doing it later pays more, so no pure policy is a best response to itself."""
     mdp, horizons = chore(0.8), quasi(0.5, 0.99)
     with pytest.raises(
-        InputError, match=r"no equilibrium in pure policies .*none of the 4 pure policies is one; give steps"
+        InputError, match=r"no equilibrium was found in pure policies .* \(all 4 were tried\); set steps to the length"
     ):
         sophisticated(mdp, horizons)
     # With a deadline there is an equilibrium: the agent does the chore at the last step at which the chore pays.
@@ -300,8 +300,8 @@ def test_sophisticated_solves_large_mdps_in_which_no_state_recurs() -> None:
     ("make", "words"),
     [
         (lambda m: naive(replace(m, hazard=Exponential(0.1)), single(0.9)), r"for a known hazard \(Dirac\)"),
-        (lambda m: naive(m, single(1.0)), "give steps"),
-        (lambda m: sophisticated(m, single(1.0)), "give steps"),
+        (lambda m: naive(m, single(1.0)), "set steps"),
+        (lambda m: sophisticated(m, single(1.0)), "set steps"),
         (lambda m: precommitted(m, Horizons(np.array([0.5, 0.9]), np.array([1.0, -0.1]))), "a negative weight, -0.1"),
         (lambda m: precommitted(m, Horizons(np.array([0.5]), np.zeros(1))), "all 0"),
         (lambda m: precommitted(m, Horizons(np.array([0.9999989, 0.999999]), np.ones(2))), "too close together"),

@@ -88,7 +88,7 @@ def test_values_are_averages_over_hazards(prior: hazard.Prior, gamma: float) -> 
 
 
 @given(st.integers(0, 1000), st.sampled_from(PRIORS), st.integers(1, 6))
-def test_lemma_holds_for_finitely_many_horizons(seed: int, prior: hazard.Prior, heads: int) -> None:
+def test_the_papers_lemma_holds_for_finitely_many_horizons(seed: int, prior: hazard.Prior, heads: int) -> None:
     """d(t) = Σ wᵢ γᵢ^t gives Q^{H, d} = Σ wᵢ Q^{H, γᵢ}, for weights of either sign."""
     rng = np.random.default_rng(seed)
     mdp, policy = random_mdp(seed)
@@ -100,7 +100,7 @@ def test_lemma_holds_for_finitely_many_horizons(seed: int, prior: hazard.Prior, 
 
 
 @pytest.mark.parametrize("prior", [Exponential(0.3), Uniform(0.5), Gamma(0.1, 2.0)], ids=repr)
-def test_lemma_holds_for_the_integral_over_gamma(prior: hazard.Prior) -> None:
+def test_the_papers_lemma_holds_for_the_integral_over_gamma(prior: hazard.Prior) -> None:
     """Q^{H, d} = ∫ w(γ) Q^{H, γ} dγ, with w(γ) from the prior that implies d."""
     mdp, policy = random_mdp(5)
     mdp = replace(mdp, hazard=Exponential(0.05))
@@ -332,7 +332,7 @@ def test_episodes_too_long_to_sum_raise_an_error() -> None:
         action_values(slow, np.ones((1, 1)))
 
 
-def test_a_single_horizon_is_an_exponential_discount() -> None:
+def test_values_with_a_single_horizon_equal_exponentially_discounted_values() -> None:
     mdp, policy = random_mdp(1)
     np.testing.assert_allclose(
         action_values(replace(mdp, discount=single(0.9).discount), policy),

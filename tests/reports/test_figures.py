@@ -35,7 +35,7 @@ def test_every_learning_curve_has_a_band(made: ReportContents) -> None:
 
 def test_discounts_are_annotated_where_they_differ_most() -> None:
     times = (1.0, 10.0, 100.0, 1000.0)
-    acted = DiscountCurve("acted by", times, (0.98, 0.84, 0.27, 0.0))
+    acted = DiscountCurve("agent", times, (0.98, 0.84, 0.27, 0.0))
     wanted = DiscountCurve("wanted", (1.0, 9.0, 11.0, 100.0, 1000.0), (0.99, 0.92, 0.9, 0.5, 0.09))
     assert find_telling_time(acted, wanted) == 100
     assert find_telling_time(acted, DiscountCurve("near", times, (0.98, 0.94, 0.27, 0.0))) == 10
@@ -44,7 +44,7 @@ def test_discounts_are_annotated_where_they_differ_most() -> None:
 
 def test_discounts_with_many_times_are_compared_quickly() -> None:
     times = tuple(float(t) for t in range(1, 200_001))
-    acting = DiscountCurve("acted by", times, tuple(0.99**t for t in times))
+    acting = DiscountCurve("agent", times, tuple(0.99**t for t in times))
     wanted = DiscountCurve("wanted", times, tuple(1 / (1 + 0.01 * t) for t in times))
     start = time.monotonic()
     assert find_telling_time(acting, wanted) == 250

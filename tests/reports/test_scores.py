@@ -20,7 +20,7 @@ def read(folder: Path) -> RunCollection:
     return read_runs(folder, pytest.fail)
 
 
-def test_both_statistics_match_values_computed_by_hand(tmp_path: Path) -> None:
+def test_best_and_last_five_scores_match_values_computed_by_hand(tmp_path: Path) -> None:
     """Two seeds have seven iterations. In the last iteration, the second seed finishes no episode."""
     curves = [[1, 9, 2, 2, 2, 2, 2], [0, 1, 3, 3, 3, 3, NAN]]
     write_run(tmp_path / "a", "rainbow", "minatar/breakout", curves)

@@ -41,7 +41,7 @@ def test_ffmpeg_failure_is_reported_in_one_line(tmp_path: Path, monkeypatch: pyt
     assert "\n" not in str(caught.value)
 
 
-def test_the_panel_shows_when_reward_is_expected() -> None:
+def test_the_reward_panel_shows_when_reward_is_expected() -> None:
     gammas = np.array([0.3, 0.7, 0.9, 0.97, 0.99])
     panel = make_panel(np.stack([2 * gammas**3, 2 * gammas**60, 0 * gammas]), gammas, 720, 200)
     assert panel is not None
@@ -67,7 +67,7 @@ def test_negative_rewards_are_drawn_below_zero() -> None:
     assert rows.mean() > panel.zero
 
 
-def test_the_panel_needs_three_horizons(tmp_path: Path) -> None:
+def test_the_reward_panel_needs_three_horizons(tmp_path: Path) -> None:
     assert make_panel(np.ones((4, 2)), np.array([0.5, 0.9]), 720, 200) is None
     sizes = []
     for heads in (2, 3):

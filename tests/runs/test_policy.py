@@ -151,7 +151,7 @@ def test_saved_bfloat16_weights_are_refused(policy: mh.Policy, tmp_path: Path) -
         mh.load(folder)
 
 
-def test_saved_policy_has_no_seeds(policy: mh.Policy, tmp_path: Path) -> None:
+def test_load_refuses_a_seed_for_a_saved_policy(policy: mh.Policy, tmp_path: Path) -> None:
     with pytest.raises(mh.InputError, match="holds a saved policy, which has no seeds"):
         mh.load(policy.save(tmp_path / "policy"), seed=1)
 

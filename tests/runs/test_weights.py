@@ -16,7 +16,7 @@ from multihorizon.runs.weights import load_weights, open_zip, save_weights
 WEIGHTS = {"torso/0": np.arange(12, dtype=np.float32).reshape(2, 3, 2), "heads": np.ones((2, 4), np.float32)}
 
 
-def test_weights_round_trip(tmp_path: Path) -> None:
+def test_loaded_weights_equal_the_saved_weights(tmp_path: Path) -> None:
     held = load_weights(save_weights(tmp_path / "weights.npz", WEIGHTS), WEIGHTS)
     assert set(held) == set(WEIGHTS)
     for name, value in WEIGHTS.items():
@@ -134,7 +134,7 @@ def test_compressed_arrays_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("header", ["-" * 900 + "1", "(" * 900, "__import__('os')", "{'descr': '|O', 'shape': ()}", ""])
-def test_array_header_is_not_evaluated(tmp_path: Path, header: str) -> None:
+def test_array_header_is_not_evaluated_as_python_code(tmp_path: Path, header: str) -> None:
     def write(member: Any) -> None:
         member.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
 

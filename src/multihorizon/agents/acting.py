@@ -19,7 +19,7 @@ MOST_STEPS = 2**31 - 1  # the device counts steps with 32-bit integers
 class Acting(Enum):
     """The values by which an agent chooses its actions.
 
-    Instead of a member of this class, the setting `acting` may be the γ of one head.
+    The setting `acting` is a member of this class, or the γ of one head.
 
     Attributes:
         WEIGHTED: The weighted sum Σ wᵢ Q_γᵢ of the heads (the paper's Hyper agents).

@@ -1,8 +1,8 @@
 """The replay buffer on the device. It stores each frame once, rebuilds stacks when sampling, and samples by priority.
 
 Each environment has one stream, and each step is one row of that stream. A truncated episode has an extra row with its
-last frame. Targets bootstrap from this frame, but no transition starts at it. Streams may therefore differ in length.
-The functions are written for one seed; vmap adds more seeds.
+last frame, so streams may differ in length. Targets bootstrap from the last frame, but no transition starts at it. The
+functions are written for one seed; vmap adds more seeds.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from multihorizon.kernels import fused_replay
 # The end code of a row. INTERRUPTED means that the collector cut the episode off at the end of an iteration. FINAL
 # marks the extra row of a truncated or interrupted episode.
 CONTINUES, TERMINATED, TRUNCATED, FINAL, INTERRUPTED = range(5)
-# Larger ages are stored as 255, to fit into uint8. The age of a row is the number of earlier frames in its episode.
+# The age of a row is the number of earlier frames in its episode. Larger ages are stored as OLDEST, to fit into uint8.
 # Ages only show which frames of a stack belong to the episode, and a stack has far fewer than 255 frames.
 OLDEST = 255
 
@@ -189,8 +189,8 @@ def _write(
         timing=jax.tree.map(write, replay.timing, rows.timing),
     )
     # The new row cannot be sampled yet, because its return is unknown. In a full buffer, the rows after the new row are
-    # the oldest rows. These rows cannot be sampled, because frames of their stacks have been overwritten. Just before
-    # the buffer becomes full, its first rows are excluded too early, although their stacks are intact.
+    # the oldest rows. These rows cannot be sampled, because frames of their stacks have been overwritten. If the buffer
+    # is almost full, the first rows cannot be sampled either, although their stacks are intact. This loss is accepted.
     lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k m]
     ready = (row - shape.n_steps) % shape.rows
     is_step = replay.ends[ready * shape.streams + streams] != FINAL
@@ -229,8 +229,9 @@ def _draw(
 ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
     """Returns the indices and the priorities of the drawn entries.
 
-    The function finds the blocks at the fractions `parts` of the total priority. In each block, it finds the entry at
-    the fraction `within` of the block's sum. A search over all entries at once would exceed the precision of float32.
+    Each draw makes two searches. The first search finds the block in which the running sum of all priorities exceeds
+    the fraction in `parts` of the total. The second search finds the entry of this block at which the running sum of
+    the block exceeds the fraction in `within`. A single search over all entries would need more precision than float32.
     """
     blocks = _search(jnp.cumsum(block_sums)[None], parts[:, None])
     leaves = _search(jnp.cumsum(priorities[blocks], axis=1), within[:, None])

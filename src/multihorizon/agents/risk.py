@@ -19,7 +19,7 @@ from multihorizon.agents.losses import Categorical
 from multihorizon.errors import InputError, between, shown, store
 
 ROUNDING = 1e-5  # relative tolerance for float32 errors in cumulative probabilities and quantiles
-LEAST_LEVEL = 1e-4  # learned distributions do not resolve outcomes that are less probable
+LEAST_LEVEL = 1e-4  # smallest level; learned distributions do not resolve outcomes that are less probable
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ MOST_BINS = 40
 PER_DECADE = 8  # number of time bins per decade
 LONGEST = 3.0  # by default, a timeline is LONGEST times as long as the longest effective horizon
 FURTHEST = 1_000_000  # largest number of steps in a timeline
-CENTRAL = (0.1, 0.9)  # the resolution of bin i lies between these values of F[i, j] (see `RewardTimeline`)
+CENTRAL = (0.1, 0.9)  # values of F[i, j] at which the resolution of bin i begins and ends (see `RewardTimeline`)
 NEGATIVE = 0.05  # by default, a Q-value below -NEGATIVE · max |Q| allows negative rewards
-# Bin i is not resolved if Σ_j K[i, j]² is below UNSEEN times the largest of these sums (see `RewardTimeline`).
+# Bin i is not resolved if its sum Σ_j K[i, j]² is below UNSEEN times the largest sum of any bin (see `RewardTimeline`).
 UNSEEN = 1e-20
 
 

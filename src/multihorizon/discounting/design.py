@@ -70,14 +70,15 @@ class Design:
 
     @cached_property
     def least_error(self) -> float:
-        """The smallest `max_error` of any number of heads with γ ≤ gamma_max and weights of at least 0."""
+        """The smallest `max_error` that any number of heads can reach with γ ≤ gamma_max and weights of at least 0."""
         values = [sampled(fit.target, self._t_max) for fit in self.fits]
         return max(least_error(one / one[0], self.gamma_max) for one in values)
 
     def _variant(self, heads: int, cap: float) -> float:
         family, between = ([fit.target for fit in fits] for fits in (self.fits, self.between))
         found = _designed(family, between, heads, cap, self._t_max).max_error
-        return min(found, self.max_error)  # the variant may use this design's discount factors
+        # A variant with the discount factors of this design would have the error of this design.
+        return min(found, self.max_error)
 
     @property
     def _t_max(self) -> int:

@@ -100,7 +100,7 @@ def _minimax_fit(
 
 
 def fitted_steps(wanted: Float[np.ndarray, "D every_step"], count: int) -> Int[np.ndarray, " T"]:
-    """Returns about `count` times, densest at small t, and the times around jumps of the discounts."""
+    """Returns about `count` times, which are densest at small t, and the times around jumps of the discounts."""
     spread = np.unique(np.round(np.geomspace(1, wanted.shape[1], count)).astype(int)) - 1
     bends = np.abs(np.diff(wanted, n=2)).max(axis=0)  # at t = 1, 2, ...
     jumps = 1 + peaks(np.where(bends > JUMP, bends, -np.inf), MOST_ADDED)
@@ -110,7 +110,7 @@ def fitted_steps(wanted: Float[np.ndarray, "D every_step"], count: int) -> Int[n
 def minimax_weights(
     terms: Float[np.ndarray, "T H"], target: Float[np.ndarray, " T"], most: float | None = None
 ) -> MinimaxFit:
-    """Minimises the largest |terms · w - target| over w ≥ 0, or over w of either sign if `most` limits Σ|w|."""
+    """Minimises the largest |terms · w - target| over w ≥ 0. With `most`, w may have either sign, and Σ|w| ≤ `most`."""
     columns = terms if most is None else np.concatenate([terms, -terms], axis=1)
     count = columns.shape[1]
     weights, error = np.zeros(count), float(np.abs(target).max())
@@ -192,7 +192,7 @@ def peaks(values: Float[np.ndarray, " N"], most: int) -> Int[np.ndarray, " P"]:
 def least_squares_weights(
     gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], most: float | None = None
 ) -> Float[np.ndarray, " H"]:
-    """Returns least-squares weights w ≥ 0, or weights of either sign if `most` limits Σ|w|."""
+    """Returns least-squares weights w ≥ 0. With `most`, w may have either sign, and Σ|w| ≤ `most`."""
     matrix, aim = _triangular(gammas, target)
     if most is None:
         return _nonnegative(matrix, aim)

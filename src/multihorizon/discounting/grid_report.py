@@ -119,7 +119,7 @@ def _find_limit(
 
 
 def _larger_cap(wanted: Discount, heads: int, cap: float, t_max: int) -> tuple[float, float]:
-    """Returns the first larger bound on γ with a good fit, or else the best bound, and the error with that bound."""
+    """Tries larger bounds on γ. Returns the first bound with a good fit, or else the best bound, and its error."""
     least = math.inf
     for larger in LARGER_CAPS:
         if larger <= cap or least <= GOOD_FIT:

@@ -16,18 +16,18 @@ from jaxtyping import Float
 from multihorizon.discounting.descent import Descent, Heads, Problem, descend, problem_at, weighted
 from multihorizon.discounting.fitting import fitted_steps, peaks
 
-# The search stops if the error, as defined by `Problem`, is at most STEEPNESS · GOOD_ENOUGH or at most NEAR_FLOOR times
-# the largest floor. A smaller error would not matter, because the Q-values that agents learn have larger errors.
-GOOD_ENOUGH = 1e-5
-NEAR_FLOOR = 0.01
+# The search stops if one of the next two conditions is met. A smaller error would not matter, because the Q-values that
+# agents learn have larger errors.
+GOOD_ENOUGH = 1e-5  # first condition: `Problem.error` is at most STEEPNESS · GOOD_ENOUGH
+NEAR_FLOOR = 0.01  # second condition: `Problem.error` is at most NEAR_FLOOR times the largest floor
 STEEPNESS = 20.0  # weight of an excess over the largest floor; an excess over a discount's own floor has weight 1
 FITTED_TIMES = 1000
 DESCENTS, FINE_DESCENTS = 25, 60
 FINE_GAIN = 1e-6  # in `settled`, an improvement is small if it is below FINE_GAIN times the error
 MOST_REFINEMENTS = 20
-MISSED = 1e-4  # `settled` adds a time t if the residual at t exceeds the allowed residual by this fraction
+MISSED = 1e-4  # `settled` adds a time if its residual exceeds the allowed residual by more than this fraction
 PRICED = 240  # number of candidate rates for a new head
-INSERTIONS = 2  # number of candidate rates that are tried in a descent
+INSERTIONS = 2  # number of candidate rates for which a descent is made
 FIRST_STARTS = 9
 FEW = 4  # with at most this number of heads, one descent begins with evenly spaced heads
 FASTEST = 1.0  # largest rate λ of the evenly spaced heads

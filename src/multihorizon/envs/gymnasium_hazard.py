@@ -10,7 +10,7 @@ from multihorizon.discounting.hazard.prior import check_prior
 from multihorizon.envs.timing import declared_timing, read_timing
 from multihorizon.errors import at_least, instance
 
-HAZARD = 0x68617A  # gives the hazard a random stream of its own
+HAZARD = 0x68617A  # part of the random seed for hazard
 
 
 class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -36,7 +36,7 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if seed is not None:
-            # Without a separate stream, λ would be correlated with the first observation.
+            # Without `HAZARD` in the seed, λ would be correlated with the first observation.
             self._rng = np.random.default_rng([seed, HAZARD])
         self._survive = float(np.exp(-self._prior.sample(self._rng, 1)[0]))
         return self.env.reset(seed=seed, options=options)

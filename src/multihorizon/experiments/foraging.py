@@ -50,7 +50,7 @@ class Forager:
     agent: str
     meals: Int[np.ndarray, "S starts"]  # the rewards of the chosen meals
     earned: Float[np.ndarray, " S"]  # the mean undiscounted return of simulated episodes under hazard
-    standard_error: float  # of the mean return over all seeds and episodes
+    standard_error: float  # the standard error of the mean return over all seeds and episodes
 
 
 def forage(

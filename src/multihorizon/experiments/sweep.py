@@ -126,13 +126,13 @@ def _check(experiment: Experiment, out: Path) -> None:
     except (ValueError, TypeError) as problem:
         raise InputError(f"{path} does not describe a sweep ({problem}); choose another folder") from None
     if name != experiment.name:
-        raise InputError(f"{out} holds the experiment {name}, not {experiment.name}; choose another folder")
+        raise InputError(f"{out} holds the experiment '{name}', not '{experiment.name}'; choose another folder")
     asked = {run["folder"]: _essence(run) for run in experiment.description()["runs"]}
     begun = {folder: run for folder, run in runs.items() if (inside(out, folder) / CONFIGURATION).exists()}
     if gone := [folder for folder in begun if folder not in asked]:
         raise InputError(
-            f"{out} holds runs that {name} no longer lists: {', '.join(gone)}; add these runs to {name}, or choose "
-            "another folder"
+            f"{out} holds runs that the experiment '{name}' no longer lists: {', '.join(gone)}; add these runs to the "
+            "experiment, or choose another folder"
         )
     for folder, run in begun.items():
         if differs := difference(run, asked[folder]):

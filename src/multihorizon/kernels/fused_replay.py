@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from multihorizon.kernels import options
 
-ALMOST = 1 - 2e-7  # limits the fraction of the sum, because a larger fraction could round to the whole sum in float32
+ALMOST = 1 - 2e-7  # largest fraction of a sum in `_search`; in float32, a larger fraction could round to the whole sum
 
 
 def _row(ref: Any, *place: Any, length: int) -> Any:
@@ -62,8 +62,8 @@ def draw(
 def _write_kernel(batch: int, old: Any, old_sums: Any, indices: Any, values: Any, priorities: Any, sums: Any) -> None:
     """Writes one priority and the sum of its block.
 
-    Programs that write to the same block are not synchronised. All programs write equal values, because each program
-    applies all new priorities to its own copy of the block.
+    Several programs may write to the same block without synchronisation. These programs write equal values, because
+    each program applies all new priorities to its own copy of the block.
     """
     del old, old_sums  # aliases of the outputs
     width = priorities.shape[1]

@@ -230,18 +230,18 @@ def _fixed_point(heads: WeightedHeads) -> Equilibrium:
     if exhaustive:
         candidates = [np.array(one) for one in product(range(actions), repeat=states)]
         stable = [policy for policy in candidates if np.array_equal(response(policy), policy)]
-        tried = f"none of the {len(candidates):,} pure policies is one"
+        tried = f"all {len(candidates):,} were tried"
     else:
         starts = [
             optimal_control(replace(heads.mdp, discount=exponential(float(g)))).policy for g in heads.horizons.gammas
         ]
         starts.append(np.tensordot(weights, own_head_values(heads.mdp, heads.horizons), 1).argmax(axis=1))
         stable = [found for start in starts for found in _respond(response, start)]
-        tried = f"{2 * BEST_RESPONSES} best responses from each of {len(starts)} initial policies found none"
+        tried = f"{2 * BEST_RESPONSES} best responses were tried from each of {len(starts)} initial policies"
     if not stable:
         raise InputError(
-            f"no equilibrium in pure policies that do not depend on time: {tried}; give steps, the length of an "
-            "episode, which guarantees an equilibrium"
+            f"no equilibrium was found in pure policies that do not depend on time ({tried}); set steps to the length "
+            "of an episode, because every episode of finite length has an equilibrium"
         )
     found: list[Behaviour] = []
     for policy in stable:

@@ -18,7 +18,7 @@ from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, Policy
 
 TOLERANCE = 1e-12  # largest error from all omitted terms, relative to the largest value
-SHARE = 1e-3  # U_t is omitted if its effect is below SHARE times the remaining tolerance (see `timed_series`)
+SHARE = 1e-3  # `timed_series` omits U_t if its effect is below SHARE times the remaining tolerance
 MOST_TIMES = 100_000
 BLOCK = 64  # number of times at which s(t) d(t) is evaluated at once
 
@@ -29,7 +29,7 @@ def timed_series(
     """Returns Σ_t s(t) d(t) E[R_t] [S A], over all times t that are sums of durations.
 
     Let W_t(s, a) be the expected reward at time t after the transition (s, a) at time 0, and let U_t = Σ_a π W_t. The
-    recursion begins with W_0 = R, and each U_t contributes P U_t to W_{t + dt}.
+    recursion begins with W_0 = R. For transitions of duration dt, U_t contributes P U_t to W_{t + dt}.
 
     The discount satisfies s(t) d(t) ≤ bound · slowest^t. Omitting U_t therefore changes the values by at most
     bound · slowest^t · max|U_t| · M. Here M is the largest expected discounted number of visits to states that can
@@ -92,9 +92,9 @@ def timed_series(
 def in_whole_ticks(lengths: Float[np.ndarray, " n"]) -> tuple[list[int], int]:
     """Returns durations as whole numbers of ticks, and the number of ticks in one unit of time.
 
-    Sums of ticks are exact, which matters if the discount jumps at some time. The function uses the decimal number that
-    Python prints for a float: 0.1 means exactly 1/10. A step of 0.1 and a step of 0.2 therefore last exactly as long as
-    a step of 0.3.
+    A tick is a unit of time that divides all durations. Sums of ticks are exact, which matters if the discount jumps at
+    some time. The function uses the decimal number that Python prints for a float: 0.1 means exactly 1/10. A step of
+    0.1 and a step of 0.2 therefore last exactly as long as a step of 0.3.
     """
     exact = [Fraction(repr(float(length))) for length in lengths]
     unit = math.lcm(*(one.denominator for one in exact))

@@ -72,7 +72,8 @@ def simulate(
 
 
 def _ticks(durations: Float[np.ndarray, "S A"]) -> tuple[Shaped[np.ndarray, "S A"], int]:
-    # Ticks are float64 if their sums over an episode are exact, and otherwise Python integers, which are slower.
+    # Durations are whole numbers of ticks (see `in_whole_ticks`). If float64 represents the sum over every episode
+    # exactly, the array has the type float64. Otherwise it holds Python integers, which are slower.
     lengths, each = np.unique(durations.reshape(-1), return_inverse=True)
     ticks, unit = in_whole_ticks(lengths)
     dtype = float if max(unit, MOST_STEPS * max(ticks)) <= LARGEST_EXACT else object

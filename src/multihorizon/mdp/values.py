@@ -18,7 +18,7 @@ from multihorizon.mdp.model import HazardousMDP, Policy, check_mdp
 
 TOLERANCE = 1e-12  # largest error of a truncated sum, relative to the largest value
 BLOCK = 64  # number of times at which s(t) d(t) is evaluated at once
-FEW_ROWS = 10_000  # durations are split into unit steps if this gives at most FEW_ROWS state-action pairs
+FEW_ROWS = 10_000  # transitions are split into unit steps if this gives at most FEW_ROWS state-action pairs
 ESTIMATED_AT = 4096  # after this number of terms, the sum is abandoned if it would need too many terms
 
 
@@ -192,7 +192,8 @@ def optimal_control(mdp: HazardousMDP) -> Optimum:
         states = solve(chain, rewards)
         values = mdp.rewards + (ahead @ states).reshape(mdp.rewards.shape)
         gain = values.max(axis=1) - values[np.arange(mdp.states), actions]
+        # A gain within rounding errors does not change an action. Otherwise tied actions could alternate for ever.
         better = gain > 1e-12 * max(1.0, np.abs(values).max())
-        if not np.any(better):  # a tie does not change the action, because rounding errors could cause a cycle
+        if not np.any(better):
             return Optimum(actions, values)
         actions = np.where(better, values.argmax(axis=1), actions)

@@ -12,11 +12,11 @@ from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, check_mdp
 from multihorizon.mdp.values import optimal_control
 
-# A plan depends on time only while two quantities exceed NEGLIGIBLE: the discount, and the relative weight of all heads
-# other than the head with the largest γ.
+# A plan depends on time only while two quantities exceed NEGLIGIBLE. The first is the discount. The second is the total
+# weight wᵢ γᵢ^t of the smaller γ's, relative to the weight of the largest γ.
 NEGLIGIBLE = 1e-14
 MOST_STEPS = 100_000
-MOST_PLANNED = 200_000_000  # all plans of a naive agent may have this number of time-dependent steps in total
+MOST_PLANNED = 200_000_000  # largest total number of time-dependent steps in all plans of a naive agent
 CHUNK = 4_000_000  # largest number of values in memory at once
 BETTER = 1e-10  # two values are tied if their difference is below BETTER times the largest absolute value
 
@@ -84,7 +84,7 @@ class WeightedHeads:
         values: Float[np.ndarray, "H S A"],
         kept: Int[np.ndarray, " S"] | None = None,
     ) -> Int[np.ndarray, " S"]:
-        """Returns the action with the largest weighted value in each state. Actions in `kept` win ties."""
+        """Returns the action with the largest weighted value in each state. In a tie, the action in `kept` is taken."""
         worth = np.tensordot(weights, values, 1)
         is_best = _ties_for_best(worth)
         first = is_best.argmax(axis=1)
@@ -201,5 +201,5 @@ class WeightedHeads:
         if self.rates[-1] >= 1:
             raise InputError(
                 "a head with γ e^{-λ} = 1 has no finite value in a task without an end; "
-                "give steps, the length of an episode"
+                "set steps to the length of an episode"
             )

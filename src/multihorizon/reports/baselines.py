@@ -91,7 +91,7 @@ def read_dopamine(path: Path) -> DopamineCurves:
     """Reads Dopamine's published learning curves, from an .npz file or from a folder with one GAME.json per game.
 
     The .npz holds `legacy_scores` [agent game seed iteration], `legacy_agents` and `games`. Each JSON file is a list of
-    {Agent, Iteration, Value}, in which an agent's k-th value for an iteration belongs to its k-th seed.
+    {Agent, Iteration, Value}. If an agent has several values for an iteration, they belong to seeds 1, 2, ... in order.
     """
     if path.is_dir():
         return _read_folder(path)

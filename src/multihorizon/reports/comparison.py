@@ -12,7 +12,7 @@ from multihorizon.reports import statistics
 from multihorizon.reports.scores import Scores, Statistic, has_human_score
 from multihorizon.reports.statistics import IntervalEstimate, Strata, Value
 
-THRESHOLDS = np.linspace(0, 8, 81)  # of performance profiles
+THRESHOLDS = np.linspace(0, 8, 81)  # human-normalised scores at which performance profiles are computed
 
 
 class Measure(Enum):
@@ -64,7 +64,8 @@ class Comparison:
     statistic: Statistic
     changes: list[ScoreChange]
     win_probability: IntervalEstimate
-    tied: tuple[str, ...] = ()  # agents whose seeds all tie; empty if `win_probability` has no interval
+    # Agents whose seeds all have the same score in every environment. Empty if `win_probability` has no interval.
+    tied: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -94,7 +95,7 @@ class Aggregate:
     measures: dict[Measure, IntervalEstimate]
     seeds: tuple[int, ...]  # number of seeds in each game
     is_tied: bool  # whether all seeds have the same score in every game
-    profile: Float[np.ndarray, " X"]  # the share of runs above each threshold
+    profile: Float[np.ndarray, " X"]  # the share of runs that score above each threshold
     profile_low: Float[np.ndarray, " X"] | None
     profile_high: Float[np.ndarray, " X"] | None
 
@@ -117,7 +118,7 @@ class Aggregates:
 
     @property
     def warning(self) -> str:
-        """A warning if seeds are too few or all tie, otherwise an empty string."""
+        """A warning if an agent has too few seeds, or if all its seeds have the same score. Otherwise empty."""
         with_intervals = [entry for entry in self.entries if entry.profile_low is not None]
         counts = sorted({entry.seeds for entry in with_intervals})
         tied = dict.fromkeys(entry.agent for entry in with_intervals if entry.is_tied)
@@ -126,7 +127,7 @@ class Aggregates:
 
 
 def describe_ties(comparisons: list[Comparison]) -> str:
-    """Returns a warning if all seeds of an agent tie, otherwise an empty string."""
+    """Returns a warning if all seeds of an agent have the same score, otherwise an empty string."""
     return statistics.describe_ties(list(dict.fromkeys(agent for one in comparisons for agent in one.tied)))
 
 

@@ -19,7 +19,7 @@ from multihorizon.runs.metrics import Line, Warn, read_metrics
 
 LONGEST_ABOUT = 10_000  # characters
 MOST_SEEDS = 10_000
-LATEST, LARGEST = 1e9, 1e35  # the largest time and the largest absolute value of a discount in a plot
+LATEST, LARGEST = 1e9, 1e35  # a plot of a discount accepts times up to LATEST and absolute values up to LARGEST
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class RunHistory:
     A score is the evaluation return or, if there is none, the training return. It is NaN if no episode ended.
     """
 
-    label: str  # of the agent
+    label: str  # the label of the agent
     environment: str
     folder: str
-    frames: Float[np.ndarray, " T"]  # played by the end of each iteration
+    frames: Float[np.ndarray, " T"]  # number of frames played by the end of each iteration
     scores: Float[np.ndarray, "S T"]
-    iterations: int = 0  # planned number
+    iterations: int = 0  # number of planned iterations
     finished: bool = False
     acting_discount: DiscountCurve | None = None
     wanted_discount: DiscountCurve | None = None
@@ -55,12 +55,12 @@ class RunHistory:
 
 
 class DiscountGroup(NamedTuple):
-    """Agents that act by the same discount, and the discount that they were configured for."""
+    """Agents that act by the same discount and were configured for the same discount."""
 
     agents: list[str]
     environments: list[str]  # listed only if an agent is in several groups
-    acting: DiscountCurve
-    wanted: DiscountCurve | None
+    acting: DiscountCurve  # the discount that the agents act by
+    wanted: DiscountCurve | None  # the discount that the agents were configured for
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class RunCollection:
         return list(dict.fromkeys(run.label for run in self.runs))
 
     def group_by_discount(self) -> list[DiscountGroup]:
-        """Groups agents by the discount that they act by and the discount that they were configured for."""
+        """Groups agents by two discounts: the discount that they act by, and the wanted discount."""
         groups: dict[tuple[DiscountCurve, DiscountCurve | None], list[RunHistory]] = {}
         for run in self.runs:
             if run.acting_discount:
@@ -260,7 +260,7 @@ def _parse_acting_discount(place: Path, line: Line) -> DiscountCurve | None:
     if not held:
         return None
     try:
-        return _curve("acted by", ((float(t), float(value)) for t, value in held.items()))
+        return _curve("agent", ((float(t), float(value)) for t, value in held.items()))
     except ValueError as problem:
         raise InputError(
             f"{place / METRICS} has a discount that cannot be plotted: {problem}; correct the file"

@@ -153,17 +153,17 @@ def draw_probabilities(comparisons: list[Comparison]) -> Figure:
 
 @styled_plain
 def draw_discounts(groups: list[DiscountGroup], styles: LineStyles) -> Figure:
-    """Draws a panel for each group: the discount that it acts by, and the discount that it was configured for."""
+    """Draws a panel for each group, with the discount that the agents act by and the wanted discount."""
     columns = min(3, len(groups))
     rows = -(-len(groups) // columns)
     figure, panels = canvas(4.2 * columns + 0.6, 3.3 * rows, columns=columns, rows=rows, sharey=True)
     for axes, (agents, environments, acting, wanted) in zip(panels, groups, strict=False):
         t = find_telling_time(acting, wanted)
         if wanted:
-            said = f"configured for: {wanted.name}, d({t:g}) = {_short(_interpolate(wanted, t))}"
+            said = f"wanted: {wanted.name}, d({t:g}) = {_short(_interpolate(wanted, t))}"
             axes.plot(wanted.times, np.clip(wanted.values, *DRAWN), color=GREY, linewidth=6, alpha=0.45, label=said)
             axes.plot(t, np.clip(_interpolate(wanted, t), *DRAWN), "o", color=GREY, markersize=10)
-        colour, said = styles[agents[0]].colour, f"discount of the agent: d({t:g}) = {_short(_interpolate(acting, t))}"
+        colour, said = styles[agents[0]].colour, f"agent: d({t:g}) = {_short(_interpolate(acting, t))}"
         axes.plot(acting.times, np.clip(acting.values, *DRAWN), "o-", color=colour, markersize=3, label=said)
         axes.plot(t, np.clip(_interpolate(acting, t), *DRAWN), "o", color=colour, markersize=7)
         title = _wrap_names(agents) + (f"\nin {_wrap_names(environments)}" if environments else "")

@@ -1,4 +1,4 @@
-"""Names as reports show them: on one line and of limited length. Different names stay different."""
+"""Names as reports show them: on one line and of limited length. Two different names are never shown alike."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

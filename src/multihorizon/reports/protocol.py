@@ -6,7 +6,7 @@ from typing import Any
 from multihorizon.errors import InputError, is_number, shown
 from multihorizon.reports.names import cut
 
-# By run folder: the environment, and the content of config.json (empty if the run has not started).
+# For each run folder: the environment, and the content of config.json (empty if the run has not started).
 Configured = dict[str, tuple[str, dict[str, Any]]]
 
 # Settings that may differ between runs: agents, networks, seeds, lengths, and settings that do not change scores.

@@ -9,7 +9,7 @@ from multihorizon.discounting import RewardTimeline, decode_rewards
 from multihorizon.reports.figure_style import BLUE, ORANGE, SETTINGS
 from multihorizon.reports.plotting import Figure, FigureCanvasAgg, rc_context
 
-LEAST_HEADS = 3  # the smallest number of different discount factors
+LEAST_HEADS = 3  # the panel needs at least this number of different discount factors
 MOST_TICKS = 7
 BAR, SPAN = (tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in (BLUE, ORANGE))
 
@@ -27,7 +27,8 @@ class RewardPanel:
     def drawn(self, step: int) -> UInt8[np.ndarray, "h w 3"]:
         """Returns the panel at a step, with a bar for each time bin.
 
-        A line at the largest bar marks the times at which the reward of this bar may come.
+        The reward of the largest bar may come before or after the times of its bin. A line at the end of the largest
+        bar shows all times at which this reward may come.
         """
         pixels = self.empty.copy()
         rewards = self.timeline.rewards[step]

@@ -25,8 +25,8 @@ from multihorizon.reports.tables import Table
 
 BOOTSTRAP = (
     "Intervals are 95% percentile bootstrap intervals over seeds, stratified by environment. Each of 2,000 resamples "
-    "draws S − 1 of an environment's S seeds with replacement. With few seeds, the report uses more extreme "
-    "percentiles, because Student's t-distribution has wider tails."
+    "draws S − 1 of an environment's S seeds with replacement. With few seeds, the percentiles lie below 2.5% and "
+    "above 97.5%. They widen the interval by about the ratio of Student's t quantile to the normal quantile."
 )
 MAX_SHARED_ENVIRONMENTS = 12  # with more environments, each comparison has its own figure
 BOOTSTRAP_SEED = 0  # fixed, so that reports are reproducible
@@ -36,7 +36,7 @@ BOOTSTRAP_SEED = 0  # fixed, so that reports are reproducible
 class PageFigure:
     """A figure with its text alternative."""
 
-    name: str  # of its files, without the extension
+    name: str  # the name of its files, without the extension
     figure: Figure
     alt: str
     # On the HTML page, these smaller figures replace this figure.
@@ -256,8 +256,8 @@ def _describe_discounts(groups: list[DiscountGroup], styles: LineStyles) -> list
     if not groups:
         return []
     about = (
-        "Discount of the agent: the weight that an agent gives to a reward t steps ahead, computed from its horizons. "
-        "Configured for: the discount that the agent was configured to approximate."
+        "Agent: the weight that the agent gives to a reward t steps ahead, computed from its horizons. "
+        "Wanted: the discount that the agent was configured to approximate."
     )
     drawn = [PageFigure("discounts", figures.draw_discounts(groups, styles), "The discount that each agent acts by")]
     return [Section("discount", "The discount that agents act by", about, drawn, [tables.tabulate_discounts(groups)])]

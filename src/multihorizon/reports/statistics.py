@@ -1,7 +1,7 @@
 """Statistics of a few seeds in several environments, with bootstrap intervals (Agarwal et al., 2021).
 
-Strata are sequences with one array of scores for each environment. The last axis holds the seeds. Results keep all
-earlier axes, such as resamples.
+Strata are sequences with one array of scores for each environment. The last axis of each array holds the seeds. Any
+other axes, such as an axis of resamples, are also axes of the results.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy.special import ndtr, stdtrit
 
 Strata = Sequence[Float[np.ndarray, "... _"]]
-Value = Float[np.ndarray, "..."] | float  # one number for each sample
+Value = Float[np.ndarray, "..."] | float  # one number, or one number for each resample
 REPLICATIONS = 2_000
 LEVEL = 0.95
 
@@ -43,7 +43,8 @@ def iqm(strata: Strata, share: float | None = None) -> Value:
 def trimmed_share(strata: Strata) -> float:
     """Returns the fraction of runs that the IQM trims at each end.
 
-    Resamples have fewer runs. To round only once, each resample is trimmed by this fraction, too.
+    The IQM of a resample trims the same fraction. A resample has fewer runs, so a quarter of its runs could be rounded
+    to a different fraction.
     """
     count = sum(scores.shape[-1] for scores in strata)
     return (count // 4) / count
@@ -88,8 +89,8 @@ def resampled(
     """Draws S − `fewer` of each environment's S seeds with replacement, `replications` times.
 
     Draws of S − 1 seeds give the right variance (McCarthy & Snowden, 1985). `fewer=0` is the ordinary bootstrap, as in
-    rliable, whose variance is too small by the factor (S − 1)/S. With three seeds, its 95% intervals contain the true
-    value in only 74% of cases in one environment, and in 88% in 26 environments.
+    rliable. The variance of the ordinary bootstrap is too small by the factor (S − 1)/S. With three seeds, its 95%
+    intervals contain the true value in only 74% of cases in one environment, and in 88% in 26 environments.
     """
     return [scores[rng.integers(0, len(scores), (replications, max(1, len(scores) - fewer)))] for scores in strata]
 
@@ -97,8 +98,8 @@ def resampled(
 def interval(replicated: Value, freedom: float = np.inf) -> Float[np.ndarray, "2 ..."]:
     """Returns the 95% percentile interval over the first axis.
 
-    With few degrees of freedom, the function uses more extreme percentiles, because Student's t-distribution has wider
-    tails (Hesterberg, 2015).
+    With few degrees of freedom, the percentiles lie below 2.5% and above 97.5% (Hesterberg, 2015). If the values are
+    normally distributed, the interval becomes wider by the ratio of Student's t quantile to the normal quantile.
     """
     tail = ndtr(stdtrit(freedom, (1 - LEVEL) / 2)) if np.isfinite(freedom) else (1 - LEVEL) / 2
     return np.quantile(replicated, [tail, 1 - tail], axis=0)
@@ -137,10 +138,9 @@ def varies(strata: Strata) -> bool:
 def describe_ties(agents: Sequence[str]) -> str:
     """Returns a warning about agents whose seeds all have the same score, or an empty string if there are none.
 
-    If all seeds tie, all resamples are equal, and the interval treats the scores as exact. This is wrong if the seeds
-    tie at the largest possible score, because further runs may score less. In simulations of the
-    probability of improvement (benchmarks/interval_coverage.py), this explains most intervals that do not contain the
-    true value.
+    If all seeds have the same score, all resamples are equal, and the interval treats the score as exact. This is wrong
+    if the score is the largest possible score, because further runs may score less. In simulations of the probability
+    of improvement (benchmarks/interval_coverage.py), most intervals that miss the true value are of this kind.
     """
     if not agents:
         return ""

@@ -22,7 +22,7 @@ from multihorizon.reports.scores import SHORT_NAMES, Scores, Statistic, has_huma
 from multihorizon.reports.statistics import IntervalEstimate
 
 LARGEST_WRITTEN_OUT = 1e15  # larger numbers are shown with three digits and an exponent
-SHOWN_TIMES = (1, 10, 100, 1000)  # in the table of discounts
+SHOWN_TIMES = (1, 10, 100, 1000)  # the times t in the table of discounts
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ EMPTY = Cell("–")
 class Table:
     """A table whose first column holds labels.
 
-    `groups` are headings over the other columns: a name and the number of columns that it spans.
+    `groups` are headings above the other columns. Each group has a name and a number of columns.
     """
 
-    name: str  # of its file, without the extension
+    name: str  # the name of its file, without the extension
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     groups: Sequence[tuple[str, int]] = field(default=())
@@ -52,7 +52,7 @@ class Table:
 
     @property
     def full_columns(self) -> list[str]:
-        """The headings of the columns, each after the name of its group."""
+        """The headings of the columns. Each heading begins with the name of the column's group."""
         over = ["", *(f"{name}, " if name else "" for name, span in self.groups for _ in range(span))]
         return [a + b for a, b in zip(over, self.columns, strict=True)] if self.groups else list(self.columns)
 
@@ -156,7 +156,7 @@ def tabulate_probabilities(comparisons: list[Comparison]) -> Table:
 
 
 def tabulate_discounts(groups: list[DiscountGroup]) -> Table:
-    """Lists the discount that agents act by, and the discount that they were configured for, at a few times."""
+    """Lists two discounts at a few times: the discount that agents act by, and the wanted discount."""
     rows = []
     for agents, environments, acting, wanted in groups:
         named = ", ".join(agents) + (f" in {', '.join(environments)}" if environments else "")
@@ -164,7 +164,7 @@ def tabulate_discounts(groups: list[DiscountGroup]) -> Table:
         for t in SHOWN_TIMES:
             row += [_format_discount(acting, t), _format_discount(wanted, t) if wanted else EMPTY]
         rows.append(row)
-    columns = ["agents", "asked for", *(name for _ in SHOWN_TIMES for name in ("acted by", "asked for"))]
+    columns = ["agents", "wanted", *(name for _ in SHOWN_TIMES for name in ("agent", "wanted"))]
     return Table("discounts", columns, rows, [("", 1), *((f"t = {t}", 2) for t in SHOWN_TIMES)])
 
 

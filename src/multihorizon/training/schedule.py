@@ -37,7 +37,7 @@ class Schedule:
 class Pace:
     """The cycle of steps and updates: `rows` rows of steps, followed by `updates` updates.
 
-    A row holds one step of each environment in a group that steps together. A cycle has `steps` steps in total.
+    In each row, every environment of one group takes one step. A cycle has `steps` steps in total.
     """
 
     rows: int
@@ -64,7 +64,7 @@ class Pace:
 
 
 def make_pace(agent: AgentConfig, num_envs: int, at_once: int | None = None) -> Pace:
-    """Returns the pace for `num_envs` environments. Groups of `at_once` environments step together (default: all)."""
+    """Returns the pace for `num_envs` environments. A group has `at_once` environments; by default, all of them."""
     at_least("the number of environments", num_envs, 1)
     at_once = num_envs if at_once is None else at_once
     least = agent.batch + agent.n_steps * num_envs

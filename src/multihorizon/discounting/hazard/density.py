@@ -21,7 +21,7 @@ TOLERANCE = 1e-10  # largest accepted error of the integral over one panel
 PROBES = (-0.8, -0.4, 0.0, 0.3, 0.7)  # points in [-1, 1] at which a panel is compared with its halves
 HALVINGS = 50  # number of bisections to find a quantile within a panel
 POWER_ERROR = 1e-6  # rounding error of the estimated exponent of a power-law tail
-NEAR = (1e-3, 1e-6, 1e-9)  # distances from an end of the support, as fractions of its distance from the median
+NEAR = (1e-3, 1e-6, 1e-9)  # distances from an end of the support, in units of the distance from the end to the median
 X, W = leggauss(ORDER)
 
 

@@ -179,8 +179,8 @@ class Prior(ABC):
     def _weighting_at_zero(self) -> float:
         """Estimates the limit of p(λ) e^λ as λ grows. Priors with a known limit override this method.
 
-        If ln p + λ changes about as much from λ = 350 to 700 as from λ = 175 to 350, the method assumes that ln p + λ
-        diverges. The limit of p e^λ is then 0 or ∞.
+        The method compares two changes of ln p + λ: from λ = 175 to 350, and from λ = 350 to 700. If the second change
+        is more than 0.75 times the first change, ln p + λ is assumed to diverge. The limit of p e^λ is then 0 or ∞.
         """
         if np.isfinite(self.support[1]):
             return 0.0

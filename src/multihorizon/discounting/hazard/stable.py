@@ -29,8 +29,8 @@ from multihorizon.errors import InputError, between, positive
 LEAST, MOST = 0.01, 0.99  # range of s in which the quadrature needs a practical number of nodes
 HIGH = 75.0  # largest logit u of the quadrature
 STEP = 0.25  # step of the trapezoidal rule, relative to the width over which the integrand changes
-GONE = math.log(746.0)  # e^{-x} is 0 in floats if ln x is larger
-UNTOUCHED = -150.0  # e^{-x} is treated as 1 if ln x is smaller
+GONE = math.log(746.0)  # e^{-x} is 0 in floats if ln x is larger than GONE
+UNTOUCHED = -150.0  # e^{-x} is treated as 1 if ln x is smaller than UNTOUCHED
 LARGEST_LOGIT = 46.0  # largest logit G in the table; beyond it, ln y is a linear function of logit G
 DEGREE = 7  # degree of the splines
 SPACING = 0.03  # distance between the points of the table, on the scale of `_bent`
