@@ -19,6 +19,7 @@ bootstraps over seeds.
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import in_one_line  # noqa: F401
 import numpy as np
@@ -51,7 +52,7 @@ def ratio(above: np.ndarray, below: np.ndarray) -> tuple[float, float, float]:
     return float(above.mean() / below.mean()), float(low), float(high)
 
 
-def rows(found: dict[str, dict[str, dict[str, list[float]]]]) -> list[list[str]]:
+def rows(found: Any) -> list[list[str]]:
     """Returns the rows of the table of one game."""
     gammas = list(found["heads"])
     heads = np.array([[found["heads"][gamma][prior] for gamma in gammas] for prior in PRIORS])  # [P G S]
