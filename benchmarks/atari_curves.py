@@ -20,7 +20,7 @@ from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.runs.metrics import read_metrics
 
 PAPERS_EPSILON = 1.5e-4
-# Label, colour and line style for each agent. True: Adam's ε is the paper's. False: ε is a tenth of the paper's.
+# Label, colour and line style of each agent with the paper's ε of Adam (True), and with a tenth of this ε (False).
 STYLES = {
     ("rainbow", True): ("Rainbow", ORANGE, "-"),
     ("rainbow", False): ("Rainbow, ε/10", ORANGE, "--"),
@@ -28,7 +28,7 @@ STYLES = {
     ("multi-rainbow", False): ("Multi-Rainbow, ε/10", BLUE, "--"),
 }
 DOPAMINE = "Dopamine's Rainbow, five seeds"
-Range = tuple[list[float], list[float], list[float]]  # million frames, lowest seed, highest seed
+Range = tuple[list[float], list[float], list[float]]  # frames in millions, lowest return, highest return
 
 
 def read_range(path: Path) -> dict[str, Range]:

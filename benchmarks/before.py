@@ -3,8 +3,8 @@
     git worktree add ../before 26d6444
     python benchmarks/before.py ../before --out results/cpu/before.json
 
-Each version trains a short and a long run with cached compiled programs. The difference between the two times gives the
-time per step.
+Each version trains a short run and a long run. Compiled programs come from a cache. The difference between the times of
+the two runs gives the time per step.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from multihorizon.files import writable_file, write_json
 
 HERE = Path(__file__).resolve().parent.parent
 COMMAND = "import sys; from multihorizon.cli import main; sys.exit(main())"
-# The settings, the steps of the short run and the steps of the long run, for each environment.
+# For each environment: command-line options, steps of the short run, and steps of the long run.
 RUNS = {
     "minatar/breakout": (("--set", "warm_up_steps=1000"), 4_000, 28_000),
     "atari/Pong": (("--set", "warm_up_steps=400", "--set", "replay_capacity=20000", "--envs", "8"), 800, 2_800),

@@ -75,7 +75,7 @@ def earned_foraging(policies: list[mh.Policy], prior: mh.hazard.Prior) -> np.nda
 
 
 def far_meals(policies: list[mh.Policy]) -> np.ndarray:
-    """Returns the share of starts from which each seed walks to the far, large meal."""
+    """Returns, for each seed, the fraction of start positions from which the agent walks to the far, large meal."""
     far = best_choice(mh.hazard.Dirac(1e-6)).meals
     return np.array([np.mean(choice_of(foraging_actions(policy)).meals == far) for policy in policies])
 
@@ -99,9 +99,9 @@ def resampled(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def compare(ours: np.ndarray, theirs: np.ndarray) -> Result:
-    """Returns the ratio of two agents' means over seeds, with a 95% bootstrap interval.
+    """Returns the ratio of two means over seeds, with a 95% bootstrap interval.
 
-    The ratio and the interval are None if a bootstrap mean of `theirs` is not positive.
+    The ratio and the interval are None if any bootstrap mean of `theirs` is not positive.
     """
     rng = np.random.default_rng(0)
     found: Result = {"changed": ours.tolist(), "trained_for_it": theirs.tolist(), "ratio": None, "ratio_interval": None}
@@ -130,7 +130,10 @@ def under_priors(
     t_max: int,
     write: Callable[[dict[str, Result]], object] = lambda rows: None,
 ) -> dict[str, Result]:
-    """Compares one agent, changed to each prior, with agents trained for each prior. Calls `write` after each prior."""
+    """Changes the discount of an agent to that of each prior, and compares the agent with agents trained for the prior.
+
+    Calls `write` after each prior.
+    """
     rows: dict[str, Result] = {}
     for name, prior in priors.items():
         discount = mh.discount.from_prior(prior)

@@ -61,9 +61,9 @@ def under_hazard(env: str, seeds: int, steps: int, episodes: int, path: Path) ->
 
 
 def played(policies: list[mh.Policy], ks: np.ndarray, other: mh.Policy | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns expected returns [S K], and how often the horizon weights of `other` would change the greedy action [S].
+    """Returns the expected return of each seed under the exponential prior of each k [S K].
 
-    The returns are under the exponential prior of each k. The second array contains fractions of the visited states.
+    Also returns, for each seed, the fraction of visited states in which `other` has a different greedy action [S].
     """
     environment = world(policies[0].environment).make_for_evaluation()
     discounts = jnp.asarray(np.stack([mh.discount.hyperbolic(float(k))(np.arange(MOST_STEPS)) for k in ks], axis=1))
@@ -104,7 +104,7 @@ def over_k(env: str, seeds: int, steps: int, path: Path) -> Result:
 
 @styled
 def draw(found: Result, game: str) -> Figure:
-    """Draws returns relative to the unchanged agent, and the share of choices that change with k."""
+    """Draws returns, divided by the returns of the unchanged agent, and the fraction of choices that change with k."""
     figure, (left, right) = canvas(10.5, 3.6, columns=2)
     figure.set_layout_engine("constrained", wspace=0.08)
     before = {k: np.mean(row) for k, row in found["unchanged"].items()}

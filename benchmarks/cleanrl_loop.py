@@ -6,8 +6,8 @@
     ../peer/bin/python benchmarks/cleanrl_loop.py ../cleanrl --out results/speed/cleanrl.json
 
 CleanRL's script runs unchanged, with its own defaults except for game, length, warm-up and replay capacity. Shims
-restore names that Gymnasium has changed and conversions that NumPy 2.4 no longer allows. The measured time includes the
-environment, the replay buffer and one update for every four agent steps. The first updates are not timed. Without
+restore names that Gymnasium has changed, and conversions that NumPy 2.4 no longer allows. The measured time includes
+the environment, the replay buffer and one update for every four agent steps. The first updates are not timed. Without
 OpenCV, a substitute resizes the frames, and the table says so. On a busy CPU, set OMP_NUM_THREADS=1.
 """
 
@@ -39,13 +39,13 @@ from multihorizon.files import write_json
 
 SCRIPT = Path("cleanrl", "rainbow_atari.py")
 FRAMES, STEPS = 4, 4  # frames per agent step, agent steps per update
-PART = 50  # updates in each measurement of the speed; the first 50 updates are not timed
+PART = 50  # each measurement of the speed covers 50 updates; the first 50 updates are not timed
 
 
 class Worlds(SyncVectorEnv):
-    """One environment that resets in the step that ends an episode, as the script expects.
+    """One environment that resets in the step that ends an episode, as CleanRL's script expects.
 
-    Rewards and actions become scalars, because NumPy 2.4 no longer converts arrays with one element.
+    Rewards and actions become scalars, because NumPy 2.4 no longer converts arrays with one element to scalars.
     """
 
     def __init__(self, makers: Any) -> None:
@@ -62,7 +62,7 @@ class Worlds(SyncVectorEnv):
 
 @cache
 def shares(of: int, to: int) -> np.ndarray:
-    """Returns a matrix [to, of] that shrinks a row of pixels from length `of` to length `to` by averaging."""
+    """Returns a matrix [to, of]. Multiplication by this matrix shrinks a row of pixels by averaging."""
     size, pixel = of / to, np.arange(of)
     begin = np.arange(to)[:, None] * size
     return (np.clip(np.minimum(begin + size, pixel + 1) - np.maximum(begin, pixel), 0, None) / size).astype(np.float32)

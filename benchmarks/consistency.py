@@ -2,8 +2,8 @@
 
     python benchmarks/consistency.py --out results/consistency
 
-Trains each agent in each world, and compares the values of its heads, its choices and its rewards with the exact
-solver's. In a fifth world, without an equilibrium, the sophisticated agent's choices are recorded during training.
+Trains each agent in each world, and compares head values, choices and rewards with the results of the exact solver. A
+fifth world has no equilibrium. In this world, the sophisticated agent's choices are recorded during training.
 """
 
 import argparse
@@ -33,8 +33,8 @@ from multihorizon.experiments.consistency import (
 from multihorizon.files import writable_folder, write_json
 from multihorizon.reports.figure_style import BLACK, BLUE, ORANGE, canvas, save, styled
 
-# If no later self does the chore, doing the chore now is best. If a later self does the chore, waiting is best. So
-# there is no pure equilibrium.
+# If no later self does the chore, doing the chore now is best. If a later self does the chore, waiting is best. No
+# pure policy is therefore an equilibrium.
 CYCLE = Dilemma(
     "cycle", "A chore that can be put off for ever.", ("do", "wait"), (((-0.8, 1), (0, 0)), ((1.8, OVER),)), 60
 )

@@ -1,10 +1,10 @@
-"""Checks whether XLA overwrites a donated array on this device. Takes seconds.
+"""Checks whether XLA overwrites a donated array too early on this device. Takes seconds.
 
     python benchmarks/donation.py --out results/float32/donation.json
 
-A small program runs twice, without and with donation of its four arguments. The program replaces `target` by a copy of
-`parameters`, and returns the other three arrays unchanged. An earlier version of training updated the target network in
-this way.
+A small program runs once without and once with donation of its four arguments. The program replaces `target` by a copy
+of `parameters`, and returns the other three arrays unchanged. An earlier version of training updated the target network
+in this way.
 """
 
 import argparse

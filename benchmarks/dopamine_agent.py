@@ -7,7 +7,7 @@ from typing import Any
 
 def rainbow(actions: int, capacity: int, warm_up: int) -> Any:
     for name in ("baselines", "baselines.common", "baselines.common.atari_wrappers"):
-        sys.modules[name] = ModuleType(name)  # Dopamine imports these for Procgen only, so stubs suffice
+        sys.modules[name] = ModuleType(name)  # Dopamine uses these modules only for Procgen, so stubs suffice
     sys.modules["baselines.common"].atari_wrappers = sys.modules["baselines.common.atari_wrappers"]  # type: ignore[attr-defined]
     import gin
     from dopamine.jax.agents.rainbow.rainbow_agent import JaxRainbowAgent

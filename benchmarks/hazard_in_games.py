@@ -9,10 +9,9 @@ the mean return of each seed under each prior.
 
 A run of `any-rainbow` is also evaluated in two other ways:
 
-- The agent acts by the discount of each prior. In each visited state, the script compares its greedy action with the
-  greedy action by the discount of a reference prior. hazard.json contains the fraction of states in which the two
-  actions differ. The reference is the least hazardous prior; for the least hazardous prior itself, it is the most
-  hazardous prior.
+- The agent acts by the discount of each prior. In each visited state, its greedy action is compared with the greedy
+  action under another prior. hazard.json contains the fraction of states in which the two actions differ. Usually, the
+  other prior is the least hazardous prior. The least hazardous prior itself is compared with the most hazardous prior.
 - The agent acts by each of its heads alone, like an agent with a single γ.
 
 hazard_table.py makes tables from these files.
@@ -48,7 +47,7 @@ class Played(NamedTuple):
     returns: Float[Array, "N P"]  # Σ d(t) r_t under each prior
     undiscounted: Float[Array, " N"]
     lengths: Float[Array, " N"]
-    disagreements: Float[Array, " N"]  # number of steps in which `other` has a different greedy action
+    disagreements: Float[Array, " N"]  # number of steps in which the learner `other` has a different greedy action
 
 
 def play(

@@ -5,15 +5,16 @@
 The returns come from the files that hazard_in_games.py writes. In each game, all columns belong to the same networks,
 one per seed. Only the weights of the heads differ:
 
-- "Fixed γ" acts by one head, the same under all priors. Under each prior, a head's relative return is its return
-  divided by the return of the best head. The fixed head has the largest relative return, averaged over the priors.
+- "Fixed γ" acts by the same head under all priors. Under each prior, the relative return of a head is the return of
+  this head, divided by the return of the best head. The fixed head is the head whose mean relative return over the
+  priors is largest.
 - "Best γ" acts by the head with the largest return under the prior.
 - "k = 0.1" acts by the hyperbolic discount 1 / (1 + 0.1 t) under all priors.
 - "Own discount" acts by the discount of the prior.
 
-For each seed, the fixed head and the best head are chosen from the returns of the other seeds. One column shows the
-return with the fixed γ. The next three columns show other returns, divided by this return. Intervals are percentile
-bootstraps over seeds.
+For each seed, the fixed head and the best head are chosen from the returns of the other seeds. The column "Return,
+fixed γ" contains returns. The next three columns contain ratios: a return divided by the return with the fixed γ.
+Intervals are percentile bootstraps over seeds.
 """
 
 import argparse
@@ -32,7 +33,7 @@ MIDDLE = "exponential-0.1"
 
 
 def fixed_head(returns: np.ndarray) -> int:
-    """Returns the index of the head with the largest relative return, averaged over priors.
+    """Returns the index of the head with the largest mean relative return over the priors.
 
     Args:
         returns: Returns by seed, prior and head [S P G].
@@ -46,7 +47,7 @@ def without_each_seed(returns: np.ndarray) -> list[np.ndarray]:
 
 
 def ratio(above: np.ndarray, below: np.ndarray) -> tuple[float, float, float]:
-    """Returns the ratio of two means over seeds, and its 95% interval. Each resample takes the same seeds of both."""
+    """Returns the ratio of two means over seeds, and its 95% interval. A resample draws the same seeds for both."""
     drawn = np.random.default_rng(0).integers(len(above), size=(RESAMPLES, len(above)))
     low, high = np.percentile(above[drawn].mean(axis=1) / below[drawn].mean(axis=1), [2.5, 97.5])
     return float(above.mean() / below.mean()), float(low), float(high)

@@ -17,8 +17,8 @@ interval if all resamples give the same result. Trials without an interval do no
 
 - In the second table, the noise is normal.
 - In the third table, scores can tie: a seed reaches the largest possible score with a given probability, and otherwise
-  has a uniformly random lower score. A report shows a warning if all seeds of an agent have the same score. The last
-  two columns show the coverage in trials with and without this warning.
+  has a uniformly random lower score. Reports show a warning if all seeds of an agent have the same score. The last two
+  columns show the coverage in trials with this warning and in trials without this warning.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def coverage(games: int, seeds: int, means: str, noise: str) -> tuple[float, flo
 
 
 def win_intervals(seeds: int, play: Callable[[np.random.Generator, int], list[np.ndarray]], truth: float) -> np.ndarray:
-    """Returns for each trial: is there an interval, does it contain `truth`, do all seeds of an agent tie."""
+    """Returns three booleans per trial: an interval exists, it contains `truth`, all seeds of an agent tie."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(TRIALS):
@@ -66,7 +66,7 @@ def win_intervals(seeds: int, play: Callable[[np.random.Generator, int], list[np
 
 
 def normal_wins(seeds: int, gap: float) -> tuple[float, float]:
-    """Returns the coverage, and the share of trials with an interval."""
+    """Returns the coverage, and the fraction of trials with an interval."""
     shown, held, _ = win_intervals(
         seeds, lambda rng, n: [rng.normal(mean, 1, n) for mean in (gap, 0.0)], float(ndtr(gap / np.sqrt(2)))
     ).T
@@ -74,7 +74,7 @@ def normal_wins(seeds: int, gap: float) -> tuple[float, float]:
 
 
 def tied_wins(seeds: int, reach: tuple[float, float]) -> tuple[float, float, float, float]:
-    """Returns the coverage, the share of trials with an interval, and the coverage with and without a warning."""
+    """Returns the coverage, the fraction of trials with an interval, and the coverage with and without a warning."""
 
     def play(rng: np.random.Generator, count: int) -> list[np.ndarray]:
         return [np.where(rng.random(count) < one, 1.0, rng.uniform(0, 1, count)) for one in reach]

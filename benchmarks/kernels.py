@@ -65,7 +65,8 @@ def main() -> None:
     begins = sorted(event["ts"] for event in events if DRAWS in event["name"])
     if not 0 < options.updates < len(begins):
         raise InputError(f"--updates must lie in [1, {len(begins) - 1}] for this profile, got {options.updates}")
-    # Draws the most evenly spaced updates, because the profiler can delay updates at the start or end of a CUDA graph.
+    # The profiler can delay updates at the start or end of a CUDA graph. The figure therefore shows the most evenly
+    # spaced updates.
     gaps_of = np.lib.stride_tricks.sliding_window_view(np.diff(begins), options.updates)
     steadiest = int(np.argmin(np.ptp(gaps_of, axis=1)))
     gaps = gaps_of[steadiest]

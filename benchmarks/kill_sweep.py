@@ -146,7 +146,7 @@ def on_ray(out: Path, rng: random.Random, kills: int, whole_nodes: bool) -> list
 def sweeps_on_ray(
     place: Path, rng: random.Random, kills: int, whole_nodes: bool, whole: dict[str, Any]
 ) -> dict[str, Any]:
-    """Repeats the sweep on Ray until there were `kills` kills, and compares each sweep with the undisturbed sweep."""
+    """Repeats the sweep on Ray until `kills` workers or nodes were killed, and compares all results with `whole`."""
     killed: list[str] = []
     sweeps, all_same = 0, True
     while len(killed) < kills:

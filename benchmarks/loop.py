@@ -37,8 +37,8 @@ from multihorizon.training.worlds import world
 FRAMES = 4
 SECONDS_ALONE = 3.0
 SETTLING = 2  # the first two reports with a loss are not timed, because they include compilation
-DOPAMINE_WARM_UP = 500  # steps
-DOPAMINE_SETTLING = 25  # updates
+DOPAMINE_WARM_UP = 500  # agent steps
+DOPAMINE_SETTLING = 25  # this number of updates at the start is not timed
 
 
 class Clock:
@@ -58,7 +58,7 @@ class Clock:
         return timing
 
     def watch(self, collector: HostCollector) -> None:
-        """Times the parts of a turn, in which the host handles one step of a group of environments."""
+        """Times the parts of a turn. In a turn, the host handles one step of one group of environments."""
         environments = collector.environments
         for owner, name, part in (
             (environments, "waiting for environments", "receive"),
@@ -89,7 +89,7 @@ def ours(options: argparse.Namespace, seeds: int, environments: int) -> dict[str
 
     def report(progress: Progress) -> None:
         seen.append(progress)
-        # At the end of an iteration, episodes are truncated, which compiles another program.
+        # The end of an iteration truncates all episodes. This compiles another program, so the end is not timed.
         ends = progress.step > trainer.iteration_steps - environments
         if sum(p.loss is not None for p in seen) >= SETTLING and not ends:
             marks.append((time.perf_counter(), progress.step, clock.taken.copy()))

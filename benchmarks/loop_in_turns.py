@@ -30,7 +30,7 @@ from multihorizon.training.state import TrainingState
 from multihorizon.training.trainer import Trainer
 from multihorizon.training.worlds import world
 
-SETTLING = 2  # number of first rounds that the results leave out
+SETTLING = 2  # the results leave out this number of rounds at the start
 SCHED_IDLE = 5  # the scheduling policy that only emulator threads have (envs/atari.py)
 
 
@@ -45,7 +45,8 @@ class Run:
         chosen = world(f"atari/{options.game}")
         assert chosen.on_host
         rounds = SETTLING + options.rounds
-        schedule = Schedule(rounds + 1, options.steps, 0)  # one extra round, because the end of a run cuts off episodes
+        # The last round of a schedule truncates all episodes. The schedule has one more round, which is never trained.
+        schedule = Schedule(rounds + 1, options.steps, 0)
         counts = (options.seeds, environments, lambda count: groups, rounds + 1)
         self.way = way
         self.environments, self.groups = environments, groups

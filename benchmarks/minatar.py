@@ -62,7 +62,7 @@ def train_and_judge(game: str, name: str, seeds: int, steps: int, environments: 
         "seconds": trained,
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,
-        "returns": returns.tolist(),  # by seed, mean of 100 evaluation episodes after training
+        "returns": returns.tolist(),  # for each seed, the mean return of the evaluation episodes after training
         "curve": curve,
     }
 

@@ -32,8 +32,9 @@ from multihorizon.runs.metrics import read_metrics
 from multihorizon.training import compiling
 from multihorizon.training.host_collector import Group, HostCollector
 
-# The changes of each variant: arguments of the agent (`settings`), of `mh.train` (`train`), of HostCollector
-# (`collector`) or of `acting_period` (`acting`). The flags `kernels` and `exact` change how the device computes.
+# What each variant changes. `settings` contains settings of the agent, `train` arguments of `mh.train`, `collector`
+# arguments of HostCollector, and `acting` arguments of `acting_period`. The flags `kernels` and `exact` change how the
+# device computes.
 VARIANTS: dict[str, dict[str, Any]] = {
     "float32": {"settings": {"compute_dtype": "float32"}},
     "bfloat16": {"settings": {"compute_dtype": "bfloat16"}},
@@ -95,7 +96,7 @@ def exact_products() -> Iterator[None]:
 
 @contextmanager
 def acting_period(steps: int, begins: int) -> Iterator[None]:
-    """Makes agents act by a copy of the weights, which is renewed every `steps` steps from step `begins` on."""
+    """Makes agents act by a copy of the weights. From step `begins` on, it is renewed only every `steps` steps."""
     held: dict[str, Any] = {"until": -1, "weights": None}
     store = HostCollector._store
 

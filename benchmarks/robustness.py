@@ -2,8 +2,8 @@
 
     python benchmarks/robustness.py --out results/robustness
 
-- A short run is killed, at random times and before file operations, or receives one, two or five signals. It is then
-  resumed and compared with an undisturbed run.
+- A short run is killed, at random times and before file operations, or receives one, two or five signals. The run is
+  then resumed and compared with an undisturbed run.
 - The files of a run are damaged. The run is then resumed, evaluated or reported on.
 - Command lines are generated at random from the parser.
 - Agents, environments and folders get hostile names.

@@ -30,7 +30,7 @@ from multihorizon.runs.folder import CHECKPOINTS, WEIGHTS, Busy
 from multihorizon.runs.metrics import read_metrics
 
 EXPERIMENTS = ("atari-short", "hazard-minatar", "heads-minatar", "seaquest-long")
-NO_CHECKPOINTS = 10_000.0  # minutes
+NO_CHECKPOINTS = 10_000.0  # minutes between checkpoints; runs end before the first checkpoint
 
 
 def is_done(one: PlannedRun) -> bool:
@@ -82,7 +82,9 @@ def tidy(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the experiments")
-    parser.add_argument("--minutes", type=float, default=27.0, help="time that is left (default: 27)")
+    parser.add_argument(
+        "--minutes", type=float, default=27.0, help="minutes for which the machine is available (default: 27)"
+    )
     parser.add_argument(
         "--only",
         nargs="+",
@@ -97,7 +99,7 @@ def main() -> None:
     until = time.monotonic() + 60 * options.minutes
     runs = list(planned(options.folder, options.only))
     if not runs:
-        raise InputError(f"no run has the words {' '.join(options.only)}; --list without --only shows all runs")
+        raise InputError(f"no run has {' '.join(options.only)} in its name; --list without --only shows all runs")
     if options.list:
         for name, one in runs:
             show(name, one, "done" if is_done(one) else f"{seconds(one, 'gpu') / 60:.0f} minutes")

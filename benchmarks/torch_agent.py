@@ -16,7 +16,7 @@ LAYERS = ((4, 32, 8, 4), (32, 64, 4, 2), (64, 64, 3, 1))  # inputs, outputs, siz
 HIDDEN, FLAT, LANES = 512, 11 * 11 * 64, 8  # the heads' outputs are padded to a multiple of LANES
 LEARNING_RATE, EPSILON, BETAS = 6.25e-5, 1.5e-4, (0.9, 0.999)
 CONVOLVES = ("plain", "products")  # PyTorch's convolutions, or matrix products of patches
-ADAMS = ("traced", "fused")  # compiled with the update, or PyTorch's fused Adam
+ADAMS = ("traced", "fused")  # Adam compiled with the update, or PyTorch's fused Adam
 
 Tensors = list[torch.Tensor]
 
@@ -172,7 +172,7 @@ class Agent:
         return frames.view(BATCH, STACK, SIDE, SIDE).permute(0, 2, 3, 1)
 
     def learn(self, state: State, replay: Replay, draws: torch.Tensor | None = None) -> Tensors:
-        """Makes one update. Returns gradients for torch.optim's fused Adam, or an empty list if Adam is traced."""
+        """Makes one update. Returns gradients for PyTorch's fused Adam, or an empty list for "traced" Adam."""
         if draws is None:
             draws = torch.rand(2, BATCH, device=self.device)
         rows, width = replay.frames.shape[0] // self.streams, replay.priorities.shape[1]
@@ -185,7 +185,7 @@ class Agent:
 
         row, stream = (blocks * width + leaves) // self.streams, (blocks * width + leaves) % self.streams
         window = ((row[:, None] + torch.arange(STEPS, device=self.device)) % rows) * self.streams + stream[:, None]
-        ends = replay.ends[window]  # 0: the episode continues; 1: it terminated
+        ends = replay.ends[window]  # 0: the episode continues; 1: the episode terminated
         running = F.pad((ends[:, :-1] != 0).int().cumsum(1), (1, 0)) == 0
         steps, terminated = running.sum(1), (running & (ends == 1)).any(1)
         rewards = torch.where(running, replay.rewards[window], 0.0)
@@ -232,7 +232,7 @@ def search(sums: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
 
 
 def traced_adam(state: State, gradients: Tensors) -> None:
-    """Makes one update by Adam, which the compiler fuses into one kernel."""
+    """Makes one step of Adam, which the compiler fuses into one kernel."""
     state.step.add_(1)
     torch._foreach_lerp_(state.means, gradients, 1 - BETAS[0])
     torch._foreach_mul_(state.squares, BETAS[1])

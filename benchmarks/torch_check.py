@@ -30,7 +30,7 @@ from multihorizon.training.compiling import compiled
 
 FRAMES, STREAMS, ACTIONS, UPDATES, SEEDS = 8_000, 80, 6, 3, 2
 # The largest accepted relative errors in the Euclidean norm. The first number is for losses and priorities. The second
-# number is for the changes of the weights. It is larger, because rounding switches some ReLUs on or off.
+# number is for the changes of the weights. The second number is larger, because rounding switches some ReLUs on or off.
 TOLERANCES = {"float32": (1e-4, 3e-3), "bfloat16": (1e-2, 0.3)}
 
 
@@ -57,7 +57,7 @@ def weights_of(parameters: Any) -> Tensors:
 
 
 def load(subject: Subject, state: LearnerState, replay: Replay) -> None:
-    """Copies the state into the existing tensors of every seed, because a captured CUDA graph refers to them."""
+    """Copies the state into the existing tensors of every seed, because a captured CUDA graph uses these tensors."""
     masters, target = (packed(weights_of(w), subject.agents[0].convolve) for w in (state.parameters, state.target))
     for agent in subject.agents:
         for tensors, weights in (
@@ -92,10 +92,10 @@ def draws_of(replay: Replay, indices: Any) -> torch.Tensor:
 
 
 def check(dtype: str, convolve: str, adam: str, form: str, device: str) -> bool:
-    """Prints the distances between the two kinds of updates, and returns whether they are within tolerance."""
+    """Prints the distances between PyTorch's and Learner's results, and returns whether all are within tolerance."""
     preset_ = preset("multi-rainbow")
     assert isinstance(preset_.optimiser, Adam)
-    optimiser = replace(preset_.optimiser, epsilon_hat=False)  # PyTorch's Adam has no such option
+    optimiser = replace(preset_.optimiser, epsilon_hat=False)  # PyTorch's Adam has no `epsilon_hat`
     learning = replace(preset_, compute_dtype=dtype, optimiser=optimiser)
     learner = Learner(learning, ACTIONS, (84, 84, STACK), NATURE)
     shape = ReplayShape(FRAMES, STREAMS, (84, 84, 1), "uint8", STACK, learning.n_steps, BATCH)
@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="device for PyTorch")
     options = parser.parse_args()
     check_device(options.device)
-    jax.config.update("jax_platforms", "cpu")  # without kernels and TF32
+    jax.config.update("jax_platforms", "cpu")  # so that JAX uses neither GPU kernels nor TF32
     forms = [form for form in options.forms if options.device == "cuda" or form != "graph"]
     ways = itertools.product(options.dtypes, options.convolves, options.adams, forms)
     fine = [check(*way, options.device) for way in ways]

@@ -55,7 +55,7 @@ class Subject:
         seeds: int = 1,
     ) -> None:
         release()
-        torch.set_float32_matmul_precision("high")  # TF32; cuDNN uses it by default
+        torch.set_float32_matmul_precision("high")  # allows TF32, which cuDNN uses by default
         torch.backends.cudnn.benchmark = True
         torch.manual_seed(0)
         if device == "cuda":
@@ -93,8 +93,8 @@ class Subject:
 
         def several(updates: int = updates) -> None:
             # All streams wait for the current stream before any seed starts. PyTorch reuses streams, so the current
-            # stream may be the stream of a seed. If a stream waited later, it would also wait for the updates of that
-            # seed.
+            # stream may also be the stream of a seed. After this seed has started, waiting for the current stream means
+            # waiting for the updates of this seed.
             for stream in self._streams:
                 stream.wait_stream(torch.cuda.current_stream())
             for seed in range(len(self.agents)):

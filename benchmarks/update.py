@@ -44,7 +44,7 @@ from multihorizon.files import writable_file, write_json
 from multihorizon.kernels.convolution import Convolve, convolve_for
 from multihorizon.training.compiling import compiled, updates
 
-BATCHES = 32  # random keys, used in turn, so that calls draw different batches
+BATCHES = 32  # number of random keys, which are used in turn, so that calls draw different batches
 ROUNDS = 5
 
 
@@ -97,7 +97,7 @@ class Subject:
         )
 
     def _updates(self, held: Any, losses: Any, key: Any) -> Any:
-        del losses  # its memory is reused for the next losses
+        del losses  # XLA writes the next losses to the memory of this argument
 
         def one(carry: Any, key: Any) -> Any:
             state, replay = carry
@@ -172,7 +172,10 @@ def profile(subject: Subject, folder: Path) -> None:
 USUAL = {"heads": 10, "actions": 18, "seeds": 1}
 CHANGES: list[dict[str, Any]] = [{}, {"heads": 1}, {"heads": 30}, {"actions": 4}, {"seeds": 3}, {"seeds": 8}]
 DTYPES = {"gpu": ("bfloat16", "float32"), "cpu": ("float32", "bfloat16")}  # the usual precision comes first
-ONLY = "cases: 0 usual, 1 one head, 2 thirty heads, 3 four actions, 4 three seeds, 5 eight seeds, 6 the other dtype"
+ONLY = (
+    "cases: 0 = default, 1 = one head, 2 = thirty heads, 3 = four actions, 4 = three seeds, 5 = eight seeds, "
+    "6 = other dtype"
+)
 CONVOLUTIONS = {"plain": "plain convolutions", "products": "convolutions as matrix products"}
 COLUMNS = ("", *USUAL, "", "µs per update and seed", "relative to the first row", "relative to ours", "GB")
 

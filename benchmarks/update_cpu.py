@@ -40,7 +40,7 @@ FRAMES, ACTIONS, N_STEPS, UPDATES_IN_LOOP = 2_000, 6, 3, 10
 
 
 def ours(name: str, in_loop: bool) -> Callable[[], None]:
-    """Returns a function that does one update, or `UPDATES_IN_LOOP` of them in one compiled loop."""
+    """Returns a function that makes one update, or `UPDATES_IN_LOOP` updates in one compiled loop."""
     agent = preset(name)
     learner = Learner(agent, ACTIONS, (84, 84, 4), NATURE, convolve_for(in_loop))
     shape = ReplayShape(FRAMES, 1, (84, 84, 1), "uint8", 4, N_STEPS, agent.batch)
@@ -109,7 +109,7 @@ def main() -> None:
             begun = time.perf_counter()
             for _ in range(10 // updates):
                 run()
-            if turn:  # the first round compiles
+            if turn:  # the first round compiles and is not timed
                 times[name].append(1e3 * (time.perf_counter() - begun) / 10)
     medians = {name: float(np.median(taken)) for name, taken in times.items()}
     single, multi = medians["Dopamine Rainbow, 1 head"], medians["Multi-Rainbow, 10 heads"]

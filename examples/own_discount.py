@@ -26,7 +26,7 @@ for discount in (mh.discount.from_function(stretched), mh.discount.from_prior(be
         print(f"{discount}: {heads} head{'s' if heads > 1 else ''}, largest error {error:.4f}")
 
 agent = mh.agent("hyper-dqn", horizons=horizons)
-# mh.train(agent, env) now learns one Q per discount factor and acts by their weighted sum.
+# mh.train(agent, env) would train this agent. It learns one Q per discount factor and acts by their weighted sum.
 print(agent.horizons)
 print("step   wanted   acted by")
 for t in (0, 1, 10, 100):

@@ -1,8 +1,8 @@
 """Train in your own JAX environment, which runs on the device together with the agent.
 
 An environment has three attributes and two pure functions, `reset` and `step`, written for a single environment. In
-this example, capital grows by 1 per step until the agent cashes it in. The value of waiting t steps is (1 + t) γ^t. It
-is largest at t = 1 for γ = 0.6, and at the last step for γ = 0.95.
+this example, capital grows by 1 per step until the agent cashes it in. The value of waiting t steps is (1 + t) γ^t.
+This value is largest at t = 1 for γ = 0.6, and at the last step for γ = 0.95.
 """
 
 import jax

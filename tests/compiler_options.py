@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-# Most tests run a program for less time than it takes to compile. These flags halve the time to compile. Flags override
+# In most tests, programs take longer to compile than to run. These flags halve the time to compile. The flags override
 # the compiler options of training programs.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 

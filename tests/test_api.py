@@ -80,7 +80,7 @@ def trained(env: Any, out: Path | None = None, **given: Any) -> mh.Run:
 
 
 @pytest.mark.parametrize("make", [Corridor, JaxCorridor])
-def test_user_defined_environment_and_network_work_with_the_whole_api(make: Any, tmp_path: Path) -> None:
+def test_the_whole_api_supports_user_defined_environments_and_networks(make: Any, tmp_path: Path) -> None:
     env: Any = make if make is Corridor else make()
     heard: list[Any] = []
 
@@ -180,9 +180,8 @@ def test_environment_provides_settings_that_the_user_omits() -> None:
     assert resolution.origins["n_steps"] == "preset"
     assert isinstance(resolution.agent.optimiser, mh.Adam)
     part = mh.agent("dqn", **{"optimiser.learning_rate": 3e-4, "epsilon.final": 0.2}).resolved("foraging")
-    assert part.agent.optimiser == mh.Adam(
-        3e-4, epsilon=1e-5
-    )  # the environment's optimiser, with the user's learning rate
+    # The optimiser is the environment's optimiser, with the user's learning rate.
+    assert part.agent.optimiser == mh.Adam(3e-4, epsilon=1e-5)
     assert part.agent.epsilon == mh.Epsilon(final=0.2, decay_steps=5_000)
     assert part.origins["optimiser"] == "user"
     assert mh.agent("dqn", **{"optimiser.learning_rate": 3e-4}).resolved("atari/Pong").agent.optimiser == mh.RmsProp(
@@ -191,7 +190,7 @@ def test_environment_provides_settings_that_the_user_omits() -> None:
     assert "learning_rate" in str(resolution)
 
 
-def test_an_optimiser_from_dataclasses_replace_overrides_the_default() -> None:
+def test_an_optimiser_set_in_the_agent_overrides_the_environments_optimiser() -> None:
     from dataclasses import replace
 
     agent = replace(mh.agent("rainbow"), optimiser=mh.Adam(1e-2, 1e-2))
@@ -329,7 +328,7 @@ def test_interval_of_returns_is_a_t_interval() -> None:
     assert "mean 4.5" in repr(returns)
 
 
-def test_evaluation_uses_eval_env(tmp_path: Path) -> None:
+def test_agents_are_evaluated_in_the_environment_for_evaluation(tmp_path: Path) -> None:
     class Paid(JaxCorridor):
         def step(self, key: Any, state: Any, action: Any) -> Any:
             state, step = super().step(key, state, action)

@@ -32,7 +32,7 @@ NO_NUMBERS: list[Any] = ["3", None, [1], True, {}, 1j, object(), np.array([1.0, 
 
 
 @given(st.integers(-(10**400), 10**400) | st.floats())
-def test_function_at_least_accepts_only_whole_numbers_in_its_range(value: float) -> None:
+def test_only_whole_numbers_in_the_allowed_range_are_accepted(value: float) -> None:
     is_whole = math.isfinite(value) if isinstance(value, float) else abs(value) <= 2**53
     if is_whole and value == int(value) and 1 <= value <= 1000:
         assert at_least("steps", value, 1, 1000) == value  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def test_function_at_least_accepts_only_whole_numbers_in_its_range(value: float)
 
 
 @given(st.integers(-(10**400), 10**400) | st.floats())
-def test_function_positive_accepts_only_positive_numbers(value: float) -> None:
+def test_only_positive_numbers_are_accepted(value: float) -> None:
     try:
         is_positive = value > 0 and math.isfinite(float(value))
     except OverflowError:

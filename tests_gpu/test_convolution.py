@@ -80,8 +80,8 @@ def test_layer_and_gradient_errors_stay_within_rounding_bounds(sizes: tuple[int,
         bound = product_error(dtype, terms) * scale + RESULT[dtype] * np.abs(sums)
         check(out[s].reshape(BATCH, places, outputs), np.maximum(sums, 0), bound)
 
-        # The ReLU passes a gradient only where the kernel's output is positive. The float64 sum does not decide this,
-        # because a sum near 0 may be positive in one type and negative in the other type.
+        # The ReLU passes a gradient only where its output is positive. The test uses the kernel's output, because a sum
+        # near 0 may have a different sign in float64.
         passed = np.where(exact(out[s]) > 0, exact(slopes[s]), 0).reshape(BATCH, places, outputs)
         flat, flat_slopes = rows.reshape(-1, terms), passed.reshape(-1, outputs)
         size_of_sum = np.abs(flat).T @ np.abs(flat_slopes)

@@ -54,7 +54,7 @@ def test_donation_does_not_change_the_results_with_host_environments(agent: str,
     core = Core(learner, SHAPE)
     programs = Programs(core, updates_per_cycle=4)
     state = programs.init(jnp.arange(seeds))._replace(replay=filled(seeds))
-    state = programs.learn_all(copies(state))  # now the two moments of the optimiser differ
+    state = programs.learn_all(copies(state))  # after an update, the two moments of the optimiser differ
     width, rng = SHAPE.streams // 2, np.random.default_rng(0)
     frames = rng.integers(256, size=(seeds, width, 84, 84, 1), dtype=np.uint8)
     packed = np.stack([rng.random((seeds, width)), np.zeros((seeds, width))], axis=-1).astype(np.float32)
@@ -92,7 +92,7 @@ def test_donation_does_not_change_the_results_with_device_environments(agent: st
 
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_copying_the_target_network_leaves_other_state_unchanged(dtype: str, seeds: int) -> None:
+def test_copying_weights_to_the_target_network_leaves_other_state_unchanged(dtype: str, seeds: int) -> None:
     core = Core(Learner(replace(preset("rainbow"), compute_dtype=dtype), ACTIONS, (84, 84, 4), NATURE), SHAPE)
     programs = Programs(core, updates_per_cycle=4)
     state = programs.init(jnp.arange(seeds))._replace(replay=filled(seeds))

@@ -22,7 +22,7 @@ SHAPES = {  # streams, capacity
 
 
 def made(name: str, seeds: int) -> tuple[Any, Any]:
-    """Returns priorities and block sums. A third of the priorities are 0, the rest span six orders of magnitude."""
+    """Returns priorities and block sums. A third of the priorities are 0. The others span six orders of magnitude."""
     streams, capacity = SHAPES[name]
     shape = ReplayShape(capacity, streams, (84, 84, 1), "uint8", 4, 3, BATCH)
     rng = np.random.default_rng(0)
@@ -75,7 +75,7 @@ def test_written_priorities_and_block_sums_match_numpy(name: str, seeds: int) ->
         values = rng.uniform(0.1, 3.0, (seeds, BATCH)).astype(np.float32)
         for s in range(seeds):
             of = dict(zip(indices[s].tolist(), values[s].tolist(), strict=True))
-            values[s] = [of[index] for index in indices[s].tolist()]  # the same index has the same priority
+            values[s] = [of[index] for index in indices[s].tolist()]  # equal indices get equal priorities
             for index, value in of.items():
                 if expected[s, index // width, index % width] > 0:
                     expected[s, index // width, index % width] = value

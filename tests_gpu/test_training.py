@@ -18,7 +18,7 @@ FRAMES_PER_STEP, ITERATIONS = 4, 10
 
 @pytest.mark.parametrize(("agent", "seeds"), [("rainbow", 1), ("multi-rainbow", 3)])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_losses_fall_and_never_exceed_the_untrained_loss(agent: str, seeds: int, dtype: str) -> None:
+def test_losses_fall_and_never_exceed_the_loss_of_an_untrained_network(agent: str, seeds: int, dtype: str) -> None:
     steps = 1_000_000 // FRAMES_PER_STEP
     chosen = world("atari/Seaquest")
     adapted = replace(chosen.adapt(preset(agent)), compute_dtype=dtype, replay_capacity=300_000)

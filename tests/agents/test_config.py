@@ -1,4 +1,4 @@
-"""Tests the limits on numbers in an agent's configuration, which must fit into 32 bits."""
+"""Tests that the numbers in an agent's configuration have limits, so that they fit into 32 bits."""
 
 from typing import Any
 

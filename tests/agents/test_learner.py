@@ -151,7 +151,7 @@ def _filled_replay(agent: AgentConfig) -> tuple[ReplayShape, replays.Replay]:
     return shape, replay
 
 
-def test_the_target_network_is_copied_once_per_period() -> None:
+def test_the_target_network_is_updated_once_per_period() -> None:
     agent = replace(preset("multi-rainbow"), target_period_steps=12, update_period_steps=4)
     learner = learner_of(agent)
     shape, replay = _filled_replay(agent)

@@ -32,7 +32,7 @@ def test_all_convolution_methods_agree(side: int, size: int, stride: int) -> Non
     plain, products, fused = (Convolution(KEY, 3, 5, size, stride, how)(x) for how in Convolve)
     assert plain.shape == (-(-side // stride), -(-(side + 2) // stride), 5)
     np.testing.assert_allclose(plain, products, atol=1e-5)
-    np.testing.assert_array_equal(products, fused)  # no kernel supports these sizes
+    np.testing.assert_array_equal(products, fused)  # without a kernel for these sizes, FUSED uses products
     assert plain.min() == 0 < plain.max()
 
 
@@ -75,7 +75,7 @@ def test_a_custom_torso_can_be_used_and_cast_to_bfloat16() -> None:
     assert network(jnp.ones((7, 7, 3))).shape == (2, 4)
     assert isinstance(cast(network, jnp.bfloat16), Network)
     assert cast(network, jnp.bfloat16).heads.weight.dtype == jnp.bfloat16
-    assert cast(network, jnp.bfloat16)(jnp.ones((7, 7, 3))).dtype == jnp.float32  # outputs are not rounded
+    assert cast(network, jnp.bfloat16)(jnp.ones((7, 7, 3))).dtype == jnp.float32  # outputs are not rounded to bfloat16
 
 
 def test_bfloat16_weights_give_float32_outputs_and_bfloat16_gradients() -> None:
@@ -116,7 +116,7 @@ def test_invalid_input_is_rejected_with_a_message() -> None:
 
 
 def test_dqn_weights_start_within_xavier_bounds() -> None:
-    """TF-Slim's default initialiser has the same bounds if each head is a separate layer."""
+    """The bounds are those of TF-Slim's default initialiser, if each head is a separate layer."""
     network = make_network(jax.random.key(0), NATURE, (84, 84, 4), (10, 18), initial=Initial.XAVIER)
     first, second, third = network.torso.layers
     for weight, fans in (

@@ -25,7 +25,7 @@ def shape_of(capacity: int, streams: int, stack: int, n_steps: int, batch: int =
 def valid_by_hand(shape: ReplayShape, streams: list[list[Row]], taken: list[int]) -> set[tuple[int, int]]:
     """Returns (time, stream) of the rows that can be sampled.
 
-    Writing a row of the circular buffer invalidates the next `stack - 1` rows, because their stacks are incomplete.
+    The oldest `stack - 1` rows of a full buffer cannot be sampled, because their frame stacks are incomplete.
     """
     valid = set()
     for n, (stream, rows) in enumerate(zip(streams, taken, strict=True)):
@@ -75,7 +75,7 @@ def test_draw_frequencies_are_proportional_to_priorities() -> None:
     held_counts, held_shares = counts[expected > 0], expected[expected > 0] / expected.sum()
     # Stratified draws vary less than independent draws, so the chi-square test is lenient.
     assert stats.chisquare(held_counts, held_shares * counts.sum()).pvalue > 1e-3
-    # Each of B equal parts of the total priority has one draw, so the blocks are in order.
+    # The total priority is divided into equal parts, which give one draw each, in order. So the blocks are in order.
     assert np.all(np.diff(np.asarray(draws.indices) // replay.priorities.shape[1], axis=1) >= 0)
 
 
@@ -120,7 +120,7 @@ def test_importance_weights_match_values_computed_by_hand() -> None:
     np.testing.assert_allclose(replays.importance_weights(jnp.array([1.0, 4.0, 16.0])), [1, 0.5, 0.25], rtol=1e-6)
 
 
-def test_replay_needs_at_most_3_percent_more_memory_than_its_frames() -> None:
+def test_a_replay_buffer_needs_at_most_3_percent_more_memory_than_its_frames() -> None:
     shape = ReplayShape(1_000_000, 128, (84, 84, 1), "uint8", 4, 3, 32)
     frames = 1_000_000 * 84 * 84
     assert frames * 0.999 < shape.bytes <= frames * 1.03

@@ -1,4 +1,4 @@
-"""Compares learning targets with loops over a list of steps, which have durations and survivals."""
+"""Compares learning targets with loops over steps that have durations and survivals."""
 
 from dataclasses import replace
 from functools import partial
@@ -98,7 +98,7 @@ def test_the_huber_loss_matches_a_target_computed_by_hand() -> None:
     assert np.all(np.abs(np.asarray(losses - compared[0])) > 1e-4)
 
 
-def test_replay_stores_only_the_timing_fields_of_the_environment() -> None:
+def test_the_replay_buffer_stores_only_the_timing_fields_of_the_environment() -> None:
     def names(timing: TimingFields) -> set[str]:
         leaves = jax.tree_util.tree_leaves_with_path(jax.eval_shape(lambda: replays.init(shape_of(2, 3, timing))))
         return {jax.tree_util.keystr(path) for path, _ in leaves}

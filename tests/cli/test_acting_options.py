@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--discount exponential:0.9 --fit least-squares", mh.discount.exponential(0.9)),
     ],
 )
-def test_evaluate_prints_the_fitted_discount_before_the_returns(
+def test_evaluate_command_prints_the_fitted_discount_before_the_returns(
     folder: Path, options: str, discount: mh.Discount, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = f"evaluate {folder} --episodes 5 --seed 3 --t-max 40 {options}"
@@ -53,7 +53,7 @@ def test_evaluate_prints_the_fitted_discount_before_the_returns(
     np.testing.assert_array_equal(found["seeds"][0]["returns"], returns)
 
 
-def test_evaluate_makes_a_saved_policy_precommitted_and_states_its_discount(
+def test_evaluate_command_can_make_a_saved_policy_precommitted(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = mh.load_run(folder).policy().with_discount(mh.discount.hyperbolic(0.2), t_max=40).save(tmp_path / "policy")
@@ -69,7 +69,7 @@ def test_evaluate_makes_a_saved_policy_precommitted_and_states_its_discount(
     np.testing.assert_array_equal(found["seeds"][0]["returns"], mh.evaluate(kept, episodes=5, seed=3).values)
 
 
-def test_watch_accepts_a_discount_and_a_risk_measure(
+def test_watch_command_accepts_a_discount_and_a_risk_measure(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = f"watch {folder} --out {tmp_path}/a.gif --steps 5 --discount hyperbolic:0.1 --risk cvar:0.25"
@@ -149,7 +149,7 @@ def test_a_saved_policy_has_the_same_returns_as_its_run(
     assert ["episodes", "mean", "return", "95%", "interval", "std", "mean", "length"] in lines
 
 
-def test_watch_accepts_a_saved_policy(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_watch_command_accepts_a_saved_policy(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(f"watch {saved} --steps 1 --discount hyperbolic:0.1 --out {saved}/episode.gif".split()) == 0
     assert f"Written to {saved}/episode.gif: 1 step, return" in capsys.readouterr().out
 
@@ -173,7 +173,7 @@ def test_invalid_options_for_a_saved_policy_give_an_error(
     assert "Traceback" not in said
 
 
-def test_option_env_replaces_a_user_defined_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_env_option_replaces_a_user_defined_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = {"warm_up_steps": 100, "replay_capacity": 500, "batch": 8}
     run = mh.train(
         mh.agent("dqn", **settings),

@@ -57,7 +57,7 @@ def test_command_line_without_arguments_shows_help(capsys: pytest.CaptureFixture
     assert "COMMAND" in capsys.readouterr().out
 
 
-def test_discount_shows_that_the_published_grid_is_not_hyperbolic(capsys: pytest.CaptureFixture[str]) -> None:
+def test_discount_command_shows_that_the_published_grid_is_not_hyperbolic(capsys: pytest.CaptureFixture[str]) -> None:
     result = run_json(capsys, "discount")
     assert result["max_error"] == pytest.approx(0.249, abs=5e-4)
     assert result["max_error_at"] == 173
@@ -124,7 +124,7 @@ def test_custom_discounts_and_priors_are_read_from_files(capsys: pytest.CaptureF
     assert seen["max_error"] < 1e-6
 
 
-def test_discount_writes_a_figure_and_a_json_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_discount_command_writes_a_figure_and_a_json_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["discount", "--out", str(tmp_path / "deep" / "er")]) == 0
     assert "discount.png" in capsys.readouterr().out
     assert (tmp_path / "deep/er/discount.png").stat().st_size > 10_000
@@ -132,9 +132,9 @@ def test_discount_writes_a_figure_and_a_json_file(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("more", ["", "--json"])
-def test_discount_writes_its_files_even_if_its_output_is_not_read(tmp_path: Path, more: str) -> None:
+def test_discount_command_writes_its_files_even_if_its_output_is_not_read(tmp_path: Path, more: str) -> None:
     reading, writing = os.pipe()
-    os.close(reading)  # without a reader, printing the first line fails
+    os.close(reading)  # nobody reads the output, so printing the first line fails
     command = [sys.executable, "-m", "multihorizon", "discount", "--out", str(tmp_path / "out"), *more.split()]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
@@ -142,7 +142,7 @@ def test_discount_writes_its_files_even_if_its_output_is_not_read(tmp_path: Path
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["discount.json", "discount.png"]
 
 
-def test_discount_reports_that_the_cap_limits_the_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_discount_command_reports_that_the_cap_limits_the_fit(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["discount", "--grid", "minimax"]
     note = run_json(capsys, *line)["note"]
     assert note.startswith("9 of 10 heads have weight 0: the cap γ ≤ 0.99 limits the fit.")
@@ -166,7 +166,7 @@ def test_discount_reports_that_the_cap_limits_the_fit(capsys: pytest.CaptureFixt
         ("", None),
     ],
 )
-def test_discount_prints_a_note_about_the_limit_of_the_fit(
+def test_discount_command_explains_what_limits_the_fit(
     capsys: pytest.CaptureFixture[str], line: str, note: str | None
 ) -> None:
     said = run_json(capsys, "discount", *line.split())["note"]
@@ -206,14 +206,14 @@ def test_discounts_with_extreme_parameters_are_accepted(capsys: pytest.CaptureFi
     assert run_json(capsys, "preferences", "--k", "1.7e308")["reverses_at"] == pytest.approx(10)
 
 
-def test_discount_prints_valid_json_for_extreme_options(capsys: pytest.CaptureFixture[str]) -> None:
+def test_discount_command_prints_valid_json_for_extreme_options(capsys: pytest.CaptureFixture[str]) -> None:
     endless = run_json(capsys, "discount", "--discount", "none", "--grid", "gauss")
     assert endless["effective_horizons"] == [None]
     assert run_json(capsys, "discount", "--t-max", "1", "--grid", "minimax")["max_error"] < 1e-4
     assert run_json(capsys, "discount", "--grid", "minimax", "--gamma-cap", "1e-18")["gammas"] == [0.0] * 10
 
 
-def test_preferences_between_tiny_values_are_correct(capsys: pytest.CaptureFixture[str]) -> None:
+def test_preferences_command_compares_tiny_values_correctly(capsys: pytest.CaptureFixture[str]) -> None:
     hasty = run_json(capsys, "preferences", "--discount", "exponential:0.1")
     assert [hasty["offers"][wait]["taken"] for wait in ("0", "365")] == ["sooner", "sooner"]
     main(["preferences", "--discount", "quasi-hyperbolic:0.7,0.99"])
@@ -229,7 +229,9 @@ def test_a_limited_encoding_or_a_closed_pipe_causes_no_error() -> None:
     assert shown.stderr == ""
 
 
-def test_preferences_reverse_only_under_a_hyperbolic_discount(capsys: pytest.CaptureFixture[str]) -> None:
+def test_preferences_command_finds_a_reversal_only_under_a_hyperbolic_discount(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     result = run_json(capsys, "preferences")
     assert [result["offers"][wait]["taken"] for wait in ("0", "365")] == ["sooner", "later"]
     assert result["reverses_at"] == pytest.approx(5)
@@ -242,7 +244,7 @@ def test_preferences_reverse_only_under_a_hyperbolic_discount(capsys: pytest.Cap
     assert "does not reverse" in text
 
 
-def test_pathworld_prints_tables_and_writes_figures(
+def test_pathworld_command_prints_tables_and_writes_figures(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("multihorizon.experiments.pathworld.JUDGING_EPISODES", 2000)

@@ -21,7 +21,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return shown.err.removeprefix("multihorizon: ").strip()
 
 
-def test_report_reproduces_the_papers_statistics(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_report_command_reproduces_the_papers_statistics(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["report", "--paper", "--out", str(tmp_path), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     (pair,) = result["pairs"]
@@ -33,7 +33,7 @@ def test_report_reproduces_the_papers_statistics(capsys: pytest.CaptureFixture[s
     assert Path(result["page"]).name == "index.html"
 
 
-def test_report_prints_results_and_warnings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_report_command_prints_results_and_warnings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1, 2], [2, 3]])
     half = write_run(tmp_path / "b", "multi-rainbow", "atari/Pong", [[4, 5], [5, 6]])
     (half / "metrics.jsonl").write_text((half / "metrics.jsonl").read_text()[:-30])

@@ -53,7 +53,7 @@ def test_a_signal_writes_a_checkpoint_even_if_stderr_fails(tmp_path: Path) -> No
     assert list((tmp_path / "run/checkpoints").glob("iteration-*.npz"))
 
 
-def test_a_check_raises_an_interrupt_again_if_its_exception_was_swallowed() -> None:
+def test_an_interrupt_is_raised_again_if_its_exception_was_swallowed() -> None:
     with interrupts.handled(raise_again=False):
         interrupts.check()
         try:
@@ -67,15 +67,15 @@ def test_a_check_raises_an_interrupt_again_if_its_exception_was_swallowed() -> N
     interrupts.check()
 
 
-def test_deferred_signals_interrupt_only_at_a_check() -> None:
+def test_a_deferred_signal_raises_no_exception_before_the_next_check() -> None:
     with interrupts.handled(raise_again=False), interrupts.deferred():
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.05)  # nothing is raised here
+        time.sleep(0.05)  # the signal arrives here, but raises no exception
         with pytest.raises(KeyboardInterrupt):
             interrupts.check()
 
 
-def test_a_signal_also_reaches_the_handler_of_the_caller() -> None:
+def test_a_signal_also_reaches_the_handler_that_the_caller_installed() -> None:
     received = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
     try:

@@ -24,7 +24,7 @@ def test_agents_are_listed_with_their_differences(capsys: pytest.CaptureFixture[
     assert len(listed["hyper-c51"]["horizons"]["gammas"]) == 10
 
 
-def test_train_writes_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_train_command_writes_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     settings = "--evaluation-envs 1 --set n_steps=2 --set epsilon.final=0.2"
     line = f"train multi-dqn --env foraging --steps 3000 --training-steps 300 --seeds 2 {settings} --out {tmp_path}/a"
     assert main(line.split()) == 0
@@ -200,7 +200,7 @@ def test_games_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.split()) == 60
 
 
-def test_watch_writes_a_video(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_watch_command_writes_a_video(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     line = f"train hyper-dqn --env foraging --steps 2400 --seeds 2 --out {tmp_path}/run"
     assert main(line.split()) == 0
     for name in ("episode.mp4", "episode.gif"):
@@ -213,7 +213,7 @@ def test_watch_writes_a_video(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert "this run has no seed 7; allowed: 0, 1" in capsys.readouterr().err
 
 
-def test_atari_trains_from_the_command_line(tmp_path: Path) -> None:
+def test_agents_can_be_trained_in_atari_from_the_command_line(tmp_path: Path) -> None:
     settings = "--set warm_up_steps=240 --set replay_capacity=2000 --set batch=4 --seeds 2 --envs 2"
     steps = "--steps 400 --training-steps 200 --evaluation-steps 0"
     line = f"train multi-rainbow --env atari/Pong {steps} {settings} --checkpoint-minutes 0 --out {tmp_path}/run"

@@ -48,18 +48,19 @@ def test_design_for_a_range_of_k_reports_possible_improvements() -> None:
         assert words in report
 
 
-def test_max_error_is_the_largest_error_over_the_whole_range_of_k() -> None:
+def test_design_reports_the_largest_error_over_the_whole_range_of_k() -> None:
     design = design_horizons((0.05, 1.0), 3, t_max=100)
     between = np.geomspace(0.05, 1.0, 31)
     largest = max(reweight(design.horizons, discount.hyperbolic(float(k)), t_max=100).max_error for k in between)
     assert design.max_error == pytest.approx(largest, rel=0.01)
-    # The search used only some values of k. At these values, the errors are smaller than the largest error.
+    # The search uses only a few values of k. The largest error at these values is clearly below the largest error over
+    # the whole range of k.
     assert max(fit.max_error for fit in design.fits) < 0.95 * largest
     assert design.worst in design.between
 
 
 def test_late_deadline_does_not_worsen_the_fit_of_other_discounts() -> None:
-    """No number of heads expresses the deadline. Each exponential discount needs one head."""
+    """No number of heads expresses the deadline, but one head expresses each exponential discount."""
     family = [discount.deadline(100), discount.exponential(0.5), discount.exponential(0.6)]
     design = design_horizons(family, 3, gamma_max=0.995, t_max=300)
     deadline, *others = (fit.max_error for fit in design.fits)
@@ -73,7 +74,7 @@ def test_range_of_k_may_consist_of_numpy_numbers() -> None:
         np.testing.assert_array_equal(design_horizons(given, 2).gammas, plain.gammas)
 
 
-def test_family_accepts_priors_and_functions() -> None:
+def test_design_accepts_priors_and_functions_of_time() -> None:
     design = design_horizons([hazard.Gamma(0.1, 2.0), lambda t: 3 * 0.9**t], 3, gamma_max=0.99, t_max=60)
     assert design.max_error < 0.01
     assert design.fits[1].horizons.discount(0) == pytest.approx(3, rel=0.01)

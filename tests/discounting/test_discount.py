@@ -24,7 +24,7 @@ def test_discounts_match_their_formulas() -> None:
     assert discount.exponential(0.0)(T).tolist() == [1, 0, 0, 0, 0]
 
 
-def test_discount_from_a_prior_is_the_survival_of_the_prior() -> None:
+def test_discount_from_a_prior_equals_the_survival_function_of_the_prior() -> None:
     for prior in (Gamma(0.1, 0.5), Samples([0.1, 0.2])):
         np.testing.assert_array_equal(discount.from_prior(prior)(T), prior.survival(T))
 
@@ -73,7 +73,7 @@ def test_invalid_input_is_rejected_with_a_message(make: object, words: str) -> N
 
 
 @pytest.mark.parametrize("name", ["rachlin", "ebert-prelec"])
-def test_command_line_suggests_a_python_function_if_s_exceeds_1(name: str) -> None:
+def test_command_line_suggests_a_python_function_if_the_exponent_s_exceeds_1(name: str) -> None:
     options = argparse.Namespace(discount=f"{name}:0.1,1.5", prior=None, mix=(), k=None, default_k=0.01)
     with pytest.raises(InputError, match=f"the s of {name} .* got 1.5; .* --discount function:FILE.py:NAME$"):
         choices.discount(options)

@@ -11,7 +11,7 @@ from multihorizon.discounting.fitting import best_weights, least_error
 from multihorizon.discounting.sources import sampled
 
 MOST = 10.0
-ABSOLUTE = 1e-7  # accepted absolute error, relative to d(0)
+ABSOLUTE = 1e-7  # accepted rounding error, as a fraction of d(0)
 
 
 def _gammas(rng: np.random.Generator) -> np.ndarray:
@@ -59,7 +59,7 @@ def _case(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _slow_least_error(terms: np.ndarray, target: np.ndarray, is_signed: bool) -> float:
-    """Solves the linear program with all heads and steps by several solvers. Returns the smallest error."""
+    """Solves the linear program for all heads and steps with several solvers. Returns the smallest error."""
     columns = np.hstack([terms, -terms]) if is_signed else terms
     ceiling = -np.ones((len(target), 1))
     rows = np.block([[columns, ceiling], [-columns, ceiling]])

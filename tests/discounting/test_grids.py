@@ -90,7 +90,7 @@ def test_weighting_at_gamma_0_is_the_limit_of_the_weighting(prior: hazard.Prior,
     assert float(prior.weighting(0.0)) == pytest.approx(limit, rel=1e-9)
     if np.isfinite(limit):
         grid = paper_grid(prior, 5, gamma_max=0.9, form=mh.Form.LAPLACE)
-        if grid.gammas[0] == 0:  # false for a prior whose hazards are bounded
+        if grid.gammas[0] == 0:  # if hazards are bounded, the first γ is above 0
             assert grid.weights[0] == pytest.approx(limit * grid.gammas[1], rel=1e-9)
     else:
         with pytest.raises(InputError, match="grows without bound"):
@@ -120,7 +120,7 @@ def test_first_head_for_a_bounded_prior_corresponds_to_the_largest_hazard() -> N
         assert grid.weights[0] == pytest.approx(np.exp(k) / k * (grid.gammas[1] - grid.gammas[0]), rel=1e-9)
 
 
-def test_gamma_max_above_every_possible_gamma_is_rejected() -> None:
+def test_a_bound_above_every_possible_discount_factor_is_rejected() -> None:
     low, high = 0.05056378869683274, 0.16543866067250895
     with pytest.raises(InputError, match=r"γ never exceeds gamma_max = 0.99"):
         paper_grid(hazard.Density(lambda x: 1 / (high - low), (low, high)), 5)
@@ -138,7 +138,7 @@ def test_gamma_max_above_every_possible_gamma_is_rejected() -> None:
     ],
     ids=str,
 )
-def test_paper_grid_rejects_priors_with_too_little_probability_below_gamma_max(
+def test_paper_grid_rejects_priors_with_too_little_probability_below_the_bound_on_gamma(
     prior: hazard.Prior, gamma_max: float, form: mh.Form
 ) -> None:
     words = r"nearly all the weight of the paper grid would be in the last head: .* use gauss or minimax$"
@@ -152,7 +152,7 @@ def test_paper_grid_rejects_priors_with_too_little_probability_below_gamma_max(
 
 
 @pytest.mark.parametrize(("k", "heads", "gamma_max"), [(0.01, 10, 0.99), (0.05, 100, 0.99), (0.05, 100, 0.9)])
-def test_paper_grid_accepts_priors_with_just_enough_probability_below_gamma_max(
+def test_paper_grid_accepts_priors_with_just_enough_probability_below_the_bound_on_gamma(
     k: float, heads: int, gamma_max: float
 ) -> None:
     """With the smallest accepted probability, all heads except the last have a total weight of nearly 5%."""
@@ -164,7 +164,7 @@ def test_paper_grid_accepts_priors_with_just_enough_probability_below_gamma_max(
         paper_grid(hazard.Exponential(limit * 0.999), heads, gamma_max=gamma_max)
 
 
-def test_form_and_sum_must_be_members_of_their_enums() -> None:
+def test_the_arguments_form_and_sum_must_be_members_of_their_enums() -> None:
     make = inspect.unwrap(paper_grid)  # removes the tests' type checker, which would reject the strings first
     with pytest.raises(InputError, match=r"^form must be one of Form.POWER, Form.LAPLACE, got 'laplace'$"):
         make(hazard.Exponential(0.1), 4, form="laplace")  # type: ignore[arg-type]
@@ -202,12 +202,12 @@ def test_invalid_source_is_rejected_with_a_one_line_message() -> None:
 
 
 @pytest.mark.parametrize("prior", [hazard.Gamma(0.01, 1e-9), hazard.Gamma(0.01, 1e-320), hazard.Exponential(1e-17)])
-def test_error_message_suggests_no_gamma_max_if_every_gamma_max_fails(prior: hazard.Prior) -> None:
+def test_error_message_suggests_no_bound_on_gamma_if_every_bound_fails(prior: hazard.Prior) -> None:
     with pytest.raises(InputError, match=r"but it must be at least 0.05; use gauss or minimax$"):
         paper_grid(prior, 10, gamma_max=0.99)
 
 
-def test_discount_treats_powers_that_underflow_as_0() -> None:
+def test_powers_that_underflow_count_as_0_in_a_discount() -> None:
     horizons = Horizons(np.array([0.0, 0.5, 0.99, 1.0]), np.array([0.1, 0.2, 0.3, 0.4]))
     t = np.array([0, 1, 10, 1_021, 1_022, 70_000, 1_000_000])
     expected = sum(w * g ** t.astype(float) for g, w in zip(horizons.gammas, horizons.weights, strict=True))

@@ -110,7 +110,7 @@ def test_gauss_grid_reproduces_point_masses_exactly() -> None:
     assert gauss_grid(quasi, 2).fit(quasi, 1000).max_error < 1e-12
 
 
-def test_paper_grid_with_one_head_uses_gamma_max() -> None:
+def test_paper_grid_with_one_head_uses_the_largest_allowed_gamma() -> None:
     grid = paper_grid(Exponential(0.01), 1, gamma_max=0.99)
     assert grid.gammas.tolist() == [0.99]
     assert grid.weights.tolist() == [1.0]

@@ -18,7 +18,7 @@ OTHERS = [
 
 
 def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int, columns: int = 1200) -> float:
-    """Returns the least error of a fit with many γ's, which is slightly above the least error of all fits."""
+    """Returns the least error of a fit with very many γ's. More γ's would reduce the error only slightly."""
     t = np.arange(t_max + 1)
     terms = np.exp(-np.outer(t, np.geomspace(-np.log(cap), 40, columns)))
     d, ceiling = np.asarray(wanted(t)), -np.ones((len(t), 1))
@@ -28,7 +28,7 @@ def least_error_of_any_number_of_heads(wanted: Discount, cap: float, t_max: int,
 
 
 def test_three_heads_reach_the_least_error_under_a_cap_of_0_997() -> None:
-    """Under this cap, the least error of any number of heads with non-negative weights is about 0.0042."""
+    """With γ ≤ 0.997 and non-negative weights, the least error of any number of heads is about 0.0042."""
     grid = minimax_grid(ATARI, 3, gamma_max=0.997, t_max=300)
     error = grid.fit(ATARI, 300).max_error
     assert error <= 0.0042
@@ -68,7 +68,7 @@ def test_two_minimax_heads_are_as_good_as_a_brute_force_search(wanted: Discount)
 
 
 def _alternations(grid: Horizons, wanted: Discount, t_max: int) -> int:
-    """Returns the number of extremes of the error whose signs alternate."""
+    """Returns the number of successive extremes of the error with alternating signs."""
     t = np.arange(t_max + 1)
     error = grid.discount(t) - wanted(t)
     peaks = np.sign(error[np.abs(error) > 0.98 * np.abs(error).max()])

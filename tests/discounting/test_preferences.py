@@ -8,7 +8,7 @@ from multihorizon.discounting.preferences import Offer
 
 @given(st.floats(0.11, 5))
 def test_hyperbolic_preferences_reverse_at_the_analytic_wait(k: float) -> None:
-    # 1 / (1 + kT) = 1.1 / (1 + k(T + 1))  at  T = 10 - 1/k
+    # After a wait of T = 10 - 1/k, both rewards have the same value: 1 / (1 + kT) = 1.1 / (1 + k(T + 1)).
     assert Offer().taken(discount.hyperbolic(k), 0) == "sooner"
     assert Offer().taken(discount.hyperbolic(k), 365) == "later"
     assert Offer().reversal(discount.hyperbolic(k), 1000) == pytest.approx(10 - 1 / k, abs=1e-6)
@@ -27,7 +27,7 @@ def test_quasi_hyperbolic_preferences_reverse_at_once() -> None:
     assert Offer().reversal(d, 100) == pytest.approx(0, abs=1e-9)
 
 
-def test_preference_is_either_if_both_rewards_have_the_same_value() -> None:
+def test_two_rewards_with_the_same_value_are_equally_preferred() -> None:
     assert Offer(1.0, 1.25, 1.0).taken(discount.exponential(0.8), 0) == "either"
 
 

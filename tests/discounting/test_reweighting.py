@@ -76,7 +76,7 @@ def test_largest_error_over_20000_steps_is_correct() -> None:
     assert found.max_error < 0.02
 
 
-def test_priors_deadlines_and_functions_are_accepted() -> None:
+def test_wanted_discounts_may_be_priors_deadlines_or_functions() -> None:
     prior = hazard.Gamma(0.05, 2.0)
     assert reweight(HEADS, prior, t_max=100).max_error < 0.01
     assert "survival under Gamma" in str(reweight(HEADS, prior, t_max=100))
@@ -170,7 +170,7 @@ def test_signed_least_squares_fits_a_deadline_better_than_the_other_methods() ->
 
 
 @pytest.mark.parametrize("method", ["least_squares", "LEAST_SQUARES", None, 1])
-def test_method_must_be_a_member_of_fit_method(method: object) -> None:
+def test_the_argument_method_must_be_a_member_of_its_enum(method: object) -> None:
     allowed = "FitMethod.MINIMAX, FitMethod.LEAST_SQUARES, FitMethod.SIGNED_MINIMAX, FitMethod.SIGNED_LEAST_SQUARES"
     with pytest.raises(InputError, match=f"^method must be one of {allowed}, got "):
         # `unwrap` removes the tests' type checker, which would reject the method first.

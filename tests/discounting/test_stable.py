@@ -145,10 +145,10 @@ def test_discounts_match_their_formulas() -> None:
     assert rachlin.hazard_rate(3.0) == pytest.approx(slope, rel=1e-6)
 
 
-def test_exponent_one_gives_the_hyperbolic_and_the_exponential_discount() -> None:
+def test_discounts_with_exponent_one_are_hyperbolic_or_exponential() -> None:
     assert discount.rachlin(0.2, 1.0).prior == Exponential(0.2)
     assert discount.ebert_prelec(0.2, 1.0).prior == Dirac(0.2)
-    # An exponent of 0.99 gives nearly the same discount.
+    # With an exponent of 0.99, the discount is nearly the same as with an exponent of 1.
     np.testing.assert_allclose(discount.rachlin(0.2, 0.99)(T), discount.hyperbolic(0.2)(T), atol=0.01)
     np.testing.assert_allclose(MittagLeffler(0.2, 0.99).quantile(0.5), Exponential(0.2).quantile(0.5), rtol=0.03)
 

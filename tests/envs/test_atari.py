@@ -87,7 +87,7 @@ def _breakout_after(delay: int) -> np.ndarray:
     return cv2.resize(seen, (84, 84), interpolation=cv2.INTER_AREA)
 
 
-def test_episodes_are_truncated_at_the_time_limit_with_a_last_frame() -> None:
+def test_episodes_are_truncated_at_the_time_limit() -> None:
     ours = Atari("Breakout", 2, max_episode_frames=40)
     first = ours.reset(np.arange(2))
     for step in range(25):

@@ -20,7 +20,7 @@ def test_horizons_of_the_dilemmas_fit_their_discount() -> None:
 
 
 def test_the_naive_agent_takes_the_temptation_that_it_planned_to_pass() -> None:
-    """At the start, the small reward is worth 1/5, the large reward 3/9, and the other road 2.6/9.
+    """At the start, the small reward is worth 1/5, the large reward 3/9, and the reward of the other road 2.6/9.
 
     At the temptation, the small reward is worth 1, and the large reward 3/5.
     """
@@ -50,7 +50,7 @@ def test_only_heads_that_bootstrap_from_their_own_actions_wait_at_the_crossroads
     assert len(found[0].path) == LONGEST
     assert found[0].believed > 6.6 / 11 > found[2].believed - 2e-3
     assert found[2].earned == pytest.approx(6.6 / 11, abs=2e-3)
-    assert found[1].earned < found[2].earned  # the precommitted agent with heads waits for a step
+    assert found[1].earned < found[2].earned  # with heads, the precommitted agent waits for a step
     for rule in (naive, precommitted):
         assert rule(CROSSROADS.mdp(), HORIZONS).actions[0, 0] == 1
 

@@ -44,7 +44,7 @@ def test_trails_lead_to_their_meals() -> None:
                 assert float(seen.reward) == (float(row[end]) if t == distance - 1 else 0)
 
 
-def test_episode_is_truncated_after_most_steps() -> None:
+def test_episode_is_truncated_at_the_largest_number_of_steps() -> None:
     world = Foraging("S.9", most_steps=3).environment()
     state, _ = world.reset(jax.random.key(0))
     for t in range(3):

@@ -6,7 +6,7 @@ from multihorizon.envs.gymnasium_hazard import GymnasiumHazard
 
 
 class Endless(gymnasium.Env):
-    """Pays 1 at each step and never ends."""
+    """An endless environment with a reward of 1 at each step."""
 
     observation_space = gymnasium.spaces.Discrete(1)
     action_space = gymnasium.spaces.Discrete(1)

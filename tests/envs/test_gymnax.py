@@ -24,7 +24,7 @@ class Space(NamedTuple):
 
 
 class Old:
-    """`done` means terminated or truncated. The episode terminates at place 3."""
+    """An environment whose `done` means terminated or truncated. The episode terminates at place 3."""
 
     default_params = Params()
 
@@ -43,7 +43,7 @@ class Old:
 
 
 class New(Old):
-    """Has a separate method for the time limit."""
+    """An environment with a separate method for the time limit."""
 
     def step_env(self, key: Any, state: Any, action: Any, params: Any) -> Any:
         seen, state, reward, _, info = super().step_env(key, state, action, params)
@@ -54,7 +54,7 @@ class New(Old):
 
 
 class Apart(New):
-    """Returns terminated and truncated separately."""
+    """An environment that returns two values, terminated and truncated, instead of `done`."""
 
     def step_env(self, key: Any, state: Any, action: Any, params: Any) -> Any:
         seen, state, reward, terminated, info = super().step_env(key, state, action, params)
@@ -74,7 +74,7 @@ def test_termination_and_truncation_are_distinguished(kind: Any, action: int, st
         assert ended == ((terminated, not terminated) if count == steps else (False, False))
 
 
-def test_agents_train_with_and_without_params() -> None:
+def test_agents_train_in_environments_with_and_without_parameters() -> None:
     agent = mh.agent("dqn", warm_up_steps=200, replay_capacity=1_000, batch=8)
     for env in (New(), (New(), Params(4))):
         run = mh.train(agent, env, steps=400, training_steps=400, evaluation_steps=0)

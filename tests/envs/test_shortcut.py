@@ -28,7 +28,8 @@ def test_values_match_a_hand_calculation() -> None:
     for gamma in (0.6, 0.9, 0.98):
         _, values = best(Shortcut(), gamma)
         dry, dangerous = gamma**11, (0.9 * gamma) ** 5
-        assert values[RIGHT] == pytest.approx(max(dangerous, 0.9 * gamma**2 * dry))  # continue or turn back
+        # After the first step, the agent can continue or turn back.
+        assert values[RIGHT] == pytest.approx(max(dangerous, 0.9 * gamma**2 * dry))
         assert values[DOWN] == pytest.approx(max(dry, gamma**2 * dangerous))
         back = max(dry, dangerous)
         assert values[UP] == pytest.approx(max(gamma ** (1 + 1 + 5 * 3 + 1 + 1), gamma**2 * back))

@@ -55,7 +55,7 @@ def test_gymnasium_timing_is_read_from_info_even_at_the_last_step() -> None:
     starts = iter((0, 1))
 
     def make() -> Timed:
-        first = next(starts)  # only the first environment begins with whole numbers
+        first = next(starts)  # in the first environment, the first duration and survival are whole numbers
         return Timed(infos[first:] + infos[:first], ("duration", "survival"))
 
     found = moved(make, 4, count=2)
@@ -65,7 +65,7 @@ def test_gymnasium_timing_is_read_from_info_even_at_the_last_step() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{"timing": None}, {}])
-def test_timing_declaration_of_none_equals_no_declaration(metadata: Any) -> None:
+def test_declaring_timing_as_none_is_the_same_as_declaring_no_timing(metadata: Any) -> None:
     def make() -> Timed:
         made = Timed([{}])
         made.metadata = metadata
@@ -142,7 +142,7 @@ def test_invalid_gymnasium_timing_raises_a_one_line_error(
 
 
 class Ticking:
-    """Never ends. Each step reports `duration` and `survival`."""
+    """An endless environment whose steps report `duration` and `survival`."""
 
     actions, observation_shape, observation_dtype = 2, (1,), "float32"
 
@@ -169,7 +169,7 @@ def test_timing_fields_of_a_jax_environment_are_known_without_a_step() -> None:
 
 
 class Gymnaxed:
-    """Has gymnax's interface and reports timing in `info`."""
+    """An environment with gymnax's interface that reports timing in `info`."""
 
     default_params = ()
 
@@ -203,10 +203,10 @@ def _alive(environment: Any, episodes: int = 20_000) -> float:
     return float(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), episodes)).mean())
 
 
-def test_hazard_ends_longer_steps_more_often() -> None:
+def test_hazard_ends_more_episodes_in_longer_steps() -> None:
     assert _alive(Hazard(Ticking(3.0), Dirac(0.2))) == pytest.approx(np.exp(-0.6), abs=0.015)
     assert _alive(Hazard(Ticking(), Dirac(0.2))) == pytest.approx(np.exp(-0.2), abs=0.015)
-    # Without `Lethal`, reported survival ends no episode.
+    # Without the wrapper `Lethal`, reported survival probabilities end no episode.
     assert _alive(Hazard(Ticking(survival=0.3), Dirac(0.2))) == pytest.approx(np.exp(-0.2), abs=0.015)
     assert _alive(Lethal(Ticking(3.0, 0.3))) == pytest.approx(0.3, abs=0.015)
     assert _alive(Hazard(Lethal(Ticking(3.0, 0.5)), Dirac(0.2))) == pytest.approx(0.5 * np.exp(-0.6), abs=0.015)

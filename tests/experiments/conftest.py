@@ -10,7 +10,7 @@ from filelock import FileLock
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the folder of the sweep. All worker processes share it."""
+    """Returns the folder of the sweep. All worker processes share this folder."""
     shared = tmp_path_factory.getbasetemp().parent / "undisturbed"
     with FileLock(f"{shared}.lock"):
         if not shared.exists():

@@ -1,4 +1,4 @@
-"""A small experiment, as a user would write it, for sweeps that are interrupted."""
+"""A small experiment, as a user would write it, for tests that interrupt a sweep."""
 
 from multihorizon.agents.acting import Epsilon
 from multihorizon.agents.presets import preset
@@ -12,7 +12,7 @@ EXPERIMENT = Experiment(
     name="small",
     title="One agent in two worlds",
     about="To be killed.",
-    runs=[  # equal in training, so that their programs are compiled once
+    runs=[  # the two runs train with the same programs, which are compiled only once
         ExperimentRun(AGENT, "foraging/hazard", wanted=WANTED, settings=SETTINGS, evaluation_steps=20, **SIZE),
         ExperimentRun(AGENT, "foraging", wanted=WANTED, settings=SETTINGS, **SIZE),
     ],

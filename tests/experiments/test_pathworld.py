@@ -17,14 +17,14 @@ def outcomes() -> dict[str, pathworld.PathworldResult]:
     return {outcome.experiment.name: outcome for outcome in pathworld.run()}
 
 
-def test_closed_forms_match_the_paper_to_its_last_digit(outcomes: dict[str, pathworld.PathworldResult]) -> None:
+def test_closed_forms_match_every_digit_of_the_paper(outcomes: dict[str, pathworld.PathworldResult]) -> None:
     for name, figures in PAPER.items():
         table = outcomes[name].table()
         assert [round(row["ours"], 3) for row in table.values()] == figures
         assert [row["paper"] for row in table.values()] == figures
 
 
-def test_errors_under_uniform_hazard_match_the_paper_within_its_noise(
+def test_errors_under_uniform_hazard_match_the_paper_within_sampling_noise(
     outcomes: dict[str, pathworld.PathworldResult],
 ) -> None:
     table = outcomes["uniform_hazard"].table()

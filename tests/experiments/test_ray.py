@@ -28,7 +28,7 @@ class Nodes:
     def __init__(self) -> None:
         script = str(Path(__file__).with_name("nodes.py"))
         pipe = subprocess.PIPE
-        equal = os.environ | {"RAY_worker_niceness": "0"}  # Ray's low priority starves workers on a busy host
+        equal = os.environ | {"RAY_worker_niceness": "0"}  # on a busy host, workers with Ray's low priority hardly run
         self.process = subprocess.Popen([sys.executable, script], stdin=pipe, stdout=pipe, text=True, env=equal)
         self.address = self._answer("cluster at")
 
@@ -77,7 +77,7 @@ class Sweep:
                 self._running.pop(told[1], None)
 
     def worker(self, but: int = 0) -> int:
-        """Returns a process, other than `but`, whose run has a checkpoint and is unfinished."""
+        """Returns a process that trains an unfinished run with a checkpoint. Does not return the process `but`."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self.process.poll() is None:
             for run in EXPERIMENT.runs:

@@ -42,9 +42,10 @@ def test_finished_runs_are_not_repeated(undisturbed: Path, capsys: pytest.Captur
     shutil.copytree(undisturbed, out)
     first, second = (out / run.folder for run in EXPERIMENT.runs)
     written = {path: path.stat().st_mtime_ns for path in first.iterdir() if path.is_file()}
-    (second / "weights.npz").unlink()  # as if killed before the first checkpoint
+    (second / "weights.npz").unlink()  # as if the run had been killed before its first checkpoint
     shutil.rmtree(second / "checkpoints")
-    (first / "checkpoints/iteration-000009-00000000.npz").touch()  # as if killed before old files were deleted
+    # A run that is killed at its end may leave an old checkpoint.
+    (first / "checkpoints/iteration-000009-00000000.npz").touch()
     assert main(words(out, "--json")) == 0
     told = json.loads(capsys.readouterr().out)
     assert [run["state"] for run in told["runs"]] == ["done", "done"]
@@ -157,7 +158,7 @@ def test_runs_may_be_added_but_started_runs_may_not_change(undisturbed: Path) ->
             plan(EXPERIMENT.scaled(**given), undisturbed, 5.0)
 
 
-def test_difference_names_the_first_setting_that_differs() -> None:
+def test_the_first_setting_that_differs_is_named() -> None:
     held = {"type": "A", "loss": {"type": "Huber"}, "gammas": [0.9, 0.99], "n": 1}
     assert difference(held, {**held}) is None
     assert difference(held, held | {"n": 2, "gammas": [0.9, 0.5]}) == "gammas.1 is 0.99, not 0.5"

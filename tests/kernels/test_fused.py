@@ -114,7 +114,7 @@ def test_the_draw_kernel_matches_plain_jax(blocks: int, width: int) -> None:
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 @pytest.mark.parametrize("draw", [fused_replay.draw, replay._draw])
 def test_drawn_indices_stay_in_bounds_if_priorities_are_not_finite(draw: Any, bad: float) -> None:
-    """Until divergence is detected, training writes to the drawn indices, so they must lie in bounds."""
+    """Until divergence is detected, training writes to the drawn indices, so the indices must lie in bounds."""
     held, sums = priorities(10, 12)
     parts, within = jax.random.uniform(jax.random.key(4), (2, 2, 200))
     for block in (0, 4, 9):

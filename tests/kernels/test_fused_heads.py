@@ -62,7 +62,9 @@ def with_gradients(one: Any, learned: Any, actions: Any, targets: Any) -> Any:
         (512, 51, jnp.bfloat16, 2e-2),
     ],
 )
-def test_losses_values_and_gradients_match_plain_jax(features: int, atoms: int, dtype: Any, near: float) -> None:
+def test_the_heads_kernel_matches_plain_jax_in_losses_values_and_gradients(
+    features: int, atoms: int, dtype: Any, near: float
+) -> None:
     arguments = given(features, atoms, dtype)
     ours, expected = (jax.jit(lambda *a, one=one: with_gradients(one, *a))(*arguments) for one in (fused, plain))
     for mine, wanted in zip(ours, expected, strict=True):

@@ -36,14 +36,14 @@ def quasi(beta: float, delta: float) -> Horizons:
 
 
 def chore(cost: float, pay: float = 1.8) -> HazardousMDP:
-    """Returns O'Donoghue and Rabin's chore: doing the chore costs now, pays a step later, and can be put off."""
+    """Returns O'Donoghue and Rabin's chore: a cost now, and a reward one step later. The agent may also wait."""
     transitions = np.zeros((2, 2, 2))
     transitions[0, DO, 1] = transitions[0, WAIT, 0] = 1
     return HazardousMDP(transitions, np.array([[-cost, 0.0], [pay, pay]]))
 
 
 def fork() -> HazardousMDP:
-    """Returns an MDP where state 0 leads to state 1, which offers a reward of 1 at once or 1.8 two steps later."""
+    """Returns an MDP with a choice in state 1: a reward of 1 now, or 1.8 two steps later. State 0 leads to state 1."""
     transitions = np.zeros((4, 2, 4))
     transitions[0, :, 1] = transitions[1, WAIT, 2] = transitions[2, :, 3] = 1
     rewards = np.zeros((4, 2))
@@ -63,7 +63,7 @@ def every_policy(mdp: HazardousMDP) -> list[np.ndarray]:
 
 
 def values_of(mdp: HazardousMDP, horizons: Horizons, actions: np.ndarray) -> np.ndarray:
-    """Computes Q under the discount of the horizons with `action_values`, which uses no heads."""
+    """Returns Q under the discount of the horizons, computed without heads."""
     return action_values(replace(mdp, discount=horizons.discount), np.eye(mdp.actions)[actions])
 
 
@@ -76,7 +76,7 @@ def test_naive_agent_procrastinates_forever() -> None:
     planned = precommitted(mdp, horizons)
     assert planned.actions[:2, 0].tolist() == [WAIT, DO]
     assert planned.values[0] == pytest.approx(beta * delta * (-cost + delta * pay))
-    # The sophisticated agent knows that it would not do the chore later. Doing it now does not pay: -1 + βδ · 1.8 < 0.
+    # The sophisticated agent expects that no later self does the chore. Doing the chore now does not pay: βδ · 1.8 < 1.
     resigned = sophisticated(mdp, horizons)
     assert resigned.actions[0, 0] == WAIT
     assert resigned.values[0] == pytest.approx(0)
@@ -91,7 +91,7 @@ def test_best_responses_that_cycle_raise_an_error(monkeypatch: pytest.MonkeyPatc
 
 
 def test_chore_without_an_equilibrium_raises_an_error() -> None:
-    """Doing the chore pays, but doing it later pays more, so no pure policy is a best response to itself."""
+    """If no later self does the chore, doing the chore is best. If a later self does the chore, waiting is best."""
     mdp, horizons = chore(0.8), quasi(0.5, 0.99)
     with pytest.raises(
         InputError, match=r"no equilibrium was found in pure policies .* \(all 4 were tried\); set steps to the length"
@@ -219,11 +219,11 @@ def test_values_with_durations_and_survivals_match_action_values(seed: int) -> N
 
 @settings(max_examples=15)
 @given(st.integers(0, 10_000))
-def test_sophisticated_finds_every_equilibrium(seed: int) -> None:
+def test_solver_for_sophisticated_agents_finds_every_equilibrium(seed: int) -> None:
     mdp, horizons = random_mdp(seed)
     stable = []
     for policy in every_policy(mdp):
-        q = values_of(mdp, horizons, policy)  # any first action, followed by the policy
+        q = values_of(mdp, horizons, policy)  # any first action; the policy chooses the later actions
         if np.all(q[np.arange(3), policy] >= q.max(axis=1) - 1e-9):
             stable.append(q[np.arange(3), policy])
     try:
@@ -254,8 +254,8 @@ def test_iterated_best_responses_find_an_equilibrium(seed: int) -> None:
     np.testing.assert_allclose(greedy.max(axis=1), found.values, atol=1e-9)
 
 
-def test_sophisticated_reports_two_equilibria() -> None:
-    """A repeated project of two phases is worth starting only if later selves continue it."""
+def test_solver_for_sophisticated_agents_reports_both_equilibria() -> None:
+    """A repeated project of two phases is worth starting only if later selves continue the project."""
     beta, delta = 0.7, 0.97
     transitions = np.zeros((2, 2, 2))
     transitions[0, DO, 1] = transitions[1, DO, 0] = 1  # WAIT ends the project
@@ -282,7 +282,7 @@ def test_all_agents_behave_alike_under_an_exponential_discount(seed: int, gamma:
     np.testing.assert_allclose(acting_head_values(mdp, horizons, best.policy)[0], best.values, atol=1e-9)
 
 
-def test_sophisticated_solves_large_mdps_in_which_no_state_recurs() -> None:
+def test_solver_for_sophisticated_agents_solves_large_mdps_in_which_no_state_recurs() -> None:
     rng = np.random.default_rng(0)
     states = 30  # 3^30 policies
     transitions = np.zeros((states, 3, states))

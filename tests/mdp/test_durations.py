@@ -51,7 +51,7 @@ def test_heads_discount_by_gamma_to_the_power_of_the_duration(seed: int, gamma: 
 @settings(max_examples=6)
 @given(st.integers(0, 1000), st.sampled_from([Dirac(0.1), Exponential(0.2), Gamma(0.1, 2.0)]))
 def test_values_with_whole_durations_match_an_average_over_hazards(seed: int, prior: Prior) -> None:
-    """The average solves one linear system for each hazard."""
+    """The average is taken over the solutions of one linear system for each hazard."""
     mdp, policy = random_mdp(seed, whole=True)
     mdp = replace(mdp, hazard=prior, discount=discount.quasi_hyperbolic(0.7, 0.95))
     exact = action_values(mdp, policy)
@@ -75,7 +75,7 @@ def test_values_with_whole_durations_match_an_average_over_hazards(seed: int, pr
 def test_values_summed_over_reward_times_match_an_average_over_linear_systems(
     seed: int, lengths: list[float], at_risk: bool
 ) -> None:
-    """The average solves one linear system for each γ of the discount and each hazard of the prior."""
+    """There is one linear system for each γ of the discount and each hazard of the prior."""
     mdp, policy = random_mdp(seed, whole=True)
     rng = np.random.default_rng(seed)
     horizons = Horizons(rng.uniform(0, 0.99, size=3), rng.normal(size=3))

@@ -11,7 +11,7 @@ from multihorizon.reports.sections import ReportContents, build_report
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> ReportContents:
-    """Five agents in four games, three seeds each; one run is half finished and one has not started."""
+    """Returns a report of five agents in four games. One run is half finished, and one run has not started."""
     folder, rng = tmp_path_factory.mktemp("sweep"), np.random.default_rng(0)
     runs = []
     for game in REPORT_GAMES:

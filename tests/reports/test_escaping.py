@@ -165,7 +165,7 @@ def test_no_name_becomes_a_formula_in_a_csv_file(evil_report: Path) -> None:
                     if cell.startswith("-"):
                         float(cell)
     assert "'=HYPERLINK(1)" in texts
-    assert any(text.startswith("-") for text in texts)  # numbers stay numbers
+    assert any(text.startswith("-") for text in texts)  # negative numbers are not quoted
 
 
 def test_figures_show_names_literally(evil_report: Path) -> None:

@@ -15,7 +15,7 @@ from multihorizon.reports.figures import draw_curve
 from multihorizon.reports.plotting import Figure
 
 
-def test_names_of_environments_omit_a_family_that_all_share() -> None:
+def test_names_of_environments_omit_the_family_if_it_is_the_same_for_all() -> None:
     assert shorten_names(["atari/Pong", "atari/Qbert"]) == {"atari/Pong": "Pong", "atari/Qbert": "Qbert"}
     assert shorten_names(["foraging/hazard"]) == {"foraging/hazard": "foraging/hazard"}
     assert shorten_names(["atari/Pong", "foraging"]) == {"atari/Pong": "atari/Pong", "foraging": "foraging"}

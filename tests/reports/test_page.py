@@ -43,7 +43,7 @@ def test_page_states_what_is_excluded(written: Path, made: ReportContents) -> No
         "atari/Pong: compared over the first 4,000,000 frames, which is all that multi-c51 has.",
         "No scores yet: hyper-rainbow in atari/Alien.",
         "wanted: hyperbolic, k = 0.01",
-        "Over 2 games that all agents have played",
+        "The aggregates cover 2 games that all agents have played",
     ):
         assert said in page
     assert "http://" not in page.replace("http://www.w3.org", "")

@@ -112,7 +112,7 @@ def test_different_protocols_are_rejected(tmp_path: Path, setting: str, value: o
     assert str(refused.value) == (f"runs of atari/Pong differ in protocol: {said}; report them from separate folders")
 
 
-def test_agents_seeds_and_lengths_of_runs_may_differ(tmp_path: Path) -> None:
+def test_runs_may_differ_in_agents_seeds_and_lengths(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "rainbow", "atari/Pong", [[1, 2]])
     write_run(tmp_path / "b", "dqn", "atari/Pong", [[1] * 7], agent__n_steps=1, seed=3)
     write_run(tmp_path / "c", "dqn", "foraging", [[1]], schedule__training_steps=10)

@@ -106,8 +106,8 @@ def test_sizes_of_runs_are_described(tmp_path: Path) -> None:
     )
 
 
-def test_an_agent_may_have_the_name_of_a_baseline(tmp_path: Path) -> None:
-    """The agent replaces the paper's baseline with the same label, and is not treated as a baseline."""
+def test_an_agent_may_have_the_name_of_an_agent_in_the_papers_table(tmp_path: Path) -> None:
+    """Two trained agents are named "paper's best" and "paper's Rainbow". The published Rainbow scores are left out."""
     labels = ("paper's best", "paper's Rainbow")
     runs = [{"label": a, "environment": "atari/Pong", "folder": a, "seeds": 1, "wanted": None} for a in labels]
     write_sweep(tmp_path, runs)

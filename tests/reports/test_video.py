@@ -32,7 +32,7 @@ def test_ffmpeg_failure_is_reported_in_one_line(tmp_path: Path, monkeypatch: pyt
     import imageio_ffmpeg
 
     def broken(*given: Any, **named: Any) -> Iterator[None]:
-        yield  # ready for frames
+        yield  # the writer is ready for frames
         raise OSError("Broken pipe\n\nFFMPEG COMMAND: ...")
 
     monkeypatch.setattr(imageio_ffmpeg, "write_frames", broken)

@@ -240,7 +240,7 @@ def failure(words: Sequence[str], seconds: float = 5.0) -> str | None:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), limited(seconds):
             status = main(list(words))
     except KeyboardInterrupt:
-        return None  # the time limit came before the program handled signals
+        return None  # the command was interrupted before it could handle signals
     except SystemExit as ended:  # argparse's --help and --version
         status = ended.code if isinstance(ended.code, int) else 1
     except Exception:  # noqa: BLE001 - any exception is a failure

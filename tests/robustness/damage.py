@@ -234,7 +234,7 @@ def _change_lines(path: Path, rng: random.Random) -> None:
 
 
 def _change_value(path: Path, rng: random.Random) -> str:
-    """Replaces one value of a JSON file. With probability 0.5, it also removes the checksum."""
+    """Replaces one value of a JSON file. With probability 0.5, the checksum is also removed."""
     lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
     which = rng.randrange(len(lines))
     try:

@@ -34,7 +34,7 @@ def train_words(folder: Path) -> list[str]:
 
 
 def continue_words(folder: Path) -> list[str]:
-    """Returns the command that resumes the run in a folder, or starts one if there is none."""
+    """Returns the command that resumes the run in a folder, or starts a run if the folder has none."""
     return ["resume", str(folder)] if (folder / "config.json").exists() else train_words(folder)
 
 

@@ -51,7 +51,7 @@ def test_checkpoint_written_in_pieces_restores_the_same_state(tmp_path: Path, mo
     assert equal(lasting(training), lasting(back))
 
 
-def test_restore_ignores_unknown_counters_but_rejects_other_unknown_arrays(tmp_path: Path) -> None:
+def test_unknown_counters_in_a_checkpoint_are_ignored_but_other_unknown_arrays_are_rejected(tmp_path: Path) -> None:
     trainer = trainer_of(small(), steps=200)
     training, _ = trainer.iterate(trainer.init(0), 0, 0, nothing)
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
@@ -116,7 +116,7 @@ def test_checkpoint_with_another_replay_capacity_is_not_reported_as_damaged(tmp_
         )
 
 
-def test_checkpoint_of_other_settings_or_another_iteration_is_refused(tmp_path: Path) -> None:
+def test_checkpoint_with_other_settings_or_another_iteration_number_is_refused(tmp_path: Path) -> None:
     trainer = trainer_of(small())
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity={"agent": {"n_steps": 3, "batch": 32}})
     kept.save(trainer.init(0), 1)
@@ -176,7 +176,7 @@ def test_error_names_a_checkpoint_with_a_wrong_offset(tmp_path: Path) -> None:
         kept.restore(lambda: trainer.init(0), pytest.fail)
 
 
-def test_restore_does_not_read_an_oversized_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_oversized_checkpoint_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = trainer_of(small(replay_capacity=800))
     kept = Checkpoints(tmp_path, trainer.shape, with_replay=True, identity=IDENTITY)
     kept.save(trainer.init(0), 1)

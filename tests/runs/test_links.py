@@ -109,7 +109,7 @@ def test_hard_linked_lock_is_rejected_unless_it_is_empty(
         Records(tmp_path / "run", configuration)
     (tmp_path / "run/.lock").unlink()
     rewound(tmp_path / "run", configuration)
-    os.link(tmp_path / "run/.lock", tmp_path / "copy")  # as in a copy of the folder by hard links
+    os.link(tmp_path / "run/.lock", tmp_path / "copy")  # as if the folder had been copied with hard links
     assert rewound(tmp_path / "run", configuration)
 
 
@@ -185,7 +185,7 @@ def test_wandb_does_not_write_through_a_link(
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **given: started.append(given)))
     (tmp_path / name).parent.mkdir(exist_ok=True)
     if name == "wandb/run-1":
-        (tmp_path / "wandb/latest-run").symlink_to("run-0")  # a link of wandb itself
+        (tmp_path / "wandb/latest-run").symlink_to("run-0")  # wandb itself makes this link
         WandB("test").begin(tmp_path, {}, 0)
         assert len(started) == 1
     (tmp_path / name).symlink_to(outside)

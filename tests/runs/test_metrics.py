@@ -27,7 +27,7 @@ LINE: dict[str, Any] = {
 LENGTHS = ("lengths", "evaluation_lengths")
 
 
-def test_rows_and_scalars_contain_episode_lengths() -> None:
+def test_rows_and_logged_values_contain_episode_lengths() -> None:
     read = parse_line(format_line(LINE), num_seeds=2)
     assert [(row["length"], row["evaluation_length"]) for row in rows_of(read, 3)] == [(7.5, 9.0), (None, 4.0)]
     named = scalars_of(read, 3, [0.99])
@@ -38,19 +38,19 @@ def test_rows_and_scalars_contain_episode_lengths() -> None:
     }
 
 
-def test_line_without_lengths_is_accepted() -> None:
+def test_a_line_without_episode_lengths_is_accepted() -> None:
     old = {name: value for name, value in LINE.items() if name not in LENGTHS}
     assert {row["length"] for row in rows_of(parse_line(json.dumps(old)), 0)} == {None}
 
 
 @pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize("wrong", [[1.0], 3, ["x", 1.0], None])
-def test_invalid_lengths_are_rejected(name: str, wrong: object) -> None:
+def test_invalid_episode_lengths_are_rejected(name: str, wrong: object) -> None:
     with pytest.raises(ValueError, match=name):
         parse_line(json.dumps(LINE | {name: wrong}), num_seeds=2)
 
 
-def test_return_equals_length_if_every_reward_is_one(tmp_path: Path) -> None:
+def test_returns_equal_episode_lengths_if_every_reward_is_one(tmp_path: Path) -> None:
     agent = mh.agent("dqn", warm_up_steps=200, replay_capacity=1_000, batch=8)
     run = mh.train(agent, "CartPole-v1", steps=300, training_steps=300, evaluation_steps=100, out=tmp_path / "run")
     (row,) = run.metrics

@@ -95,38 +95,38 @@ def test_invalid_path_is_refused(name: str, policy: mh.Policy) -> None:
             TAKE_PATHS[name](path, policy)
 
 
-def test_loading_refuses_none_as_a_path() -> None:
+def test_a_missing_path_is_refused_when_loading() -> None:
     for load in (mh.load, mh.load_run):
         with pytest.raises(mh.InputError, match=r"^path must be a path, got None$"):
             load(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("count", [None, -1, 2**63, 1.5, "a"])
-def test_weights_after_refuses_an_invalid_count(policy: mh.Policy, count: Any) -> None:
+def test_an_invalid_number_of_steps_for_the_weights_is_refused(policy: mh.Policy, count: Any) -> None:
     with pytest.raises(mh.InputError, match=r"^count must be [^\n]+$"):
         policy.weights_after(0, count=count)
     assert policy.weights_after(0, count=np.int64(2)).shape == (2, 10)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("elapsed", [10**400, "a", [1, [2]], [0, 1], -1, math.inf])
-def test_act_refuses_an_invalid_elapsed_time(policy: mh.Policy, elapsed: Any) -> None:
+def test_an_invalid_elapsed_time_is_refused(policy: mh.Policy, elapsed: Any) -> None:
     with pytest.raises(mh.InputError, match=r"^elapsed must be [^\n]+$"):
         policy.act(np.zeros(policy.observation_shape), elapsed=elapsed)
 
 
-def test_evaluate_accepts_numbers_of_any_type(policy: mh.Policy) -> None:
+def test_evaluation_accepts_numbers_of_any_type(policy: mh.Policy) -> None:
     given: Any = {"seed": -0.0, "epsilon": Fraction(1, 2), "max_steps": np.float64(3), "episodes": np.int64(2)}
     assert mh.evaluate(policy, "foraging", **given).lengths.max() <= 3
 
 
 @pytest.mark.parametrize("seed", [np.array([]), "a", None, 1.5])
-def test_run_refuses_an_invalid_seed_for_a_policy(seed: Any, tmp_path: Path) -> None:
+def test_an_invalid_seed_of_a_policy_is_refused(seed: Any, tmp_path: Path) -> None:
     run = mh.Run(tmp_path, RUN.configuration())
     with pytest.raises(mh.InputError, match=r"^(seed must be a whole number|.* has no weights)[^\n]*$"):
         run.policy(seed=seed)
 
 
-def test_run_of_an_experiment_stores_python_numbers() -> None:
+def test_runs_of_an_experiment_store_python_numbers() -> None:
     run = ExperimentRun(AGENT, "foraging", settings={"batch": np.int64(8)}, seeds=np.int64(1))  # type: ignore[arg-type]
     assert type(run.seeds) is type(run.configuration().agent.batch) is int
     assert type(Experiment("a", "", "", [RUN]).scaled(seeds=np.int64(3)).runs[0].seeds) is int  # type: ignore[arg-type]

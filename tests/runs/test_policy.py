@@ -106,7 +106,7 @@ def test_repr_names_the_new_discount(policy: mh.Policy) -> None:
         ({"elapsed": -1}, "elapsed must be 0 or more"),
     ],
 )
-def test_act_refuses_invalid_arguments(policy: mh.Policy, given: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_of_the_method_act_are_refused(policy: mh.Policy, given: dict[str, Any], words: str) -> None:
     with pytest.raises(mh.InputError, match=words):
         policy.act(np.zeros(policy.observation_shape), **given)
 
@@ -114,7 +114,9 @@ def test_act_refuses_invalid_arguments(policy: mh.Policy, given: dict[str, Any],
 @pytest.mark.parametrize(
     ("given", "words"), [({"epsilon": "a"}, "epsilon must lie in"), ({"told": None}, "told must be a function")]
 )
-def test_evaluate_refuses_invalid_arguments(policy: mh.Policy, given: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_of_the_function_evaluate_are_refused(
+    policy: mh.Policy, given: dict[str, Any], words: str
+) -> None:
     with pytest.raises(mh.InputError, match=words):
         mh.evaluate(policy, episodes=1, **given)
 
@@ -151,7 +153,7 @@ def test_saved_bfloat16_weights_are_refused(policy: mh.Policy, tmp_path: Path) -
         mh.load(folder)
 
 
-def test_load_refuses_a_seed_for_a_saved_policy(policy: mh.Policy, tmp_path: Path) -> None:
+def test_a_seed_is_refused_when_a_saved_policy_is_loaded(policy: mh.Policy, tmp_path: Path) -> None:
     with pytest.raises(mh.InputError, match="holds a saved policy, which has no seeds"):
         mh.load(policy.save(tmp_path / "policy"), seed=1)
 

@@ -85,9 +85,9 @@ def test_resumed_run_equals_an_uninterrupted_run(tmp_path: Path) -> None:
     run(tmp_path / "whole")
     run(tmp_path / "stopped", stop_after=1)
     assert [path.name[:16] for path in (tmp_path / "stopped/checkpoints").iterdir()] == ["iteration-000001"]
-    assert len(lines(tmp_path / "stopped")) == 2  # the checkpoint has only the first of these iterations
+    assert len(lines(tmp_path / "stopped")) == 2  # the checkpoint was written after the first of the two iterations
     with (tmp_path / "stopped/metrics.jsonl").open("ab") as file:
-        file.write(b'123\n{}\n\xff\xfe\n{"iteration": 1, "st')  # what a crash may leave
+        file.write(b'123\n{}\n\xff\xfe\n{"iteration": 1, "st')  # damaged lines, as after a crash
     run(tmp_path / "stopped")
     whole, stopped = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
     for name, value in whole.items():
@@ -114,14 +114,14 @@ def test_interrupt_reports_where_to_resume(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [Scripted, Long])
 def test_interrupt_within_an_iteration_loses_only_that_iteration(tmp_path: Path, make: Any) -> None:
-    """If there is no checkpoint yet, the interrupt saves the last complete iteration, but no replay buffer."""
+    """If there is no checkpoint yet, the interrupt saves the last complete iteration, without the replay buffer."""
     trainer, configuration = configured(make=make, checkpoint_minutes=10.0)
     iterate, done = trainer.iterate, []
 
     def interrupted(training: Any, iteration: int, *given: Any) -> Any:
         if iteration == 1 and not done:
             done.append(iteration)
-            jax.block_until_ready(iterate(training, iteration, *given))  # donates the given state
+            jax.block_until_ready(iterate(training, iteration, *given))  # overwrites the given state
             raise KeyboardInterrupt
         return iterate(training, iteration, *given)
 
@@ -188,7 +188,7 @@ def test_tensorboard_events_of_a_resumed_run_restart_at_the_repeated_iteration(t
     read = []
     for path in sorted((tmp_path / "events").iterdir()):
         content, at, events = path.read_bytes(), 0, []
-        while at < len(content):  # TFRecord: length, its checksum, data, its checksum
+        while at < len(content):  # a record: length, checksum of the length, data, checksum of the data
             (length,) = struct.unpack_from("<Q", content, at)
             events.append(Event.FromString(content[at + 12 : at + 12 + length]))
             at += length + 16
@@ -218,10 +218,11 @@ def test_checkpoints_wait_until_all_episodes_have_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(10.0, 5), (0.0, 1)])
-def test_checkpoint_minutes_of_zero_cut_off_episodes_after_every_iteration(minutes: float, expected: int) -> None:
-    """By default (10 minutes), episodes are cut off after every fifth iteration.
+def test_the_time_between_checkpoints_decides_how_often_episodes_are_cut_off(minutes: float, expected: int) -> None:
+    """CartPole's longest episode has 500 steps. In an iteration, each of the 4 environments takes 100 steps.
 
-    CartPole's longest episode has 500 steps, and an iteration has 100 steps in each of the 4 environments.
+    The longest episode therefore lasts 5 iterations. By default (10 minutes), episodes are cut off after every fifth
+    iteration. With `checkpoint_minutes=0`, episodes are cut off after every iteration.
     """
     chosen = world("gym/CartPole-v1")
     configuration = configured_for(
@@ -301,7 +302,7 @@ def test_folder_accepts_only_one_process_and_one_configuration(tmp_path: Path) -
         read_configuration(tmp_path / "elsewhere")
 
 
-def test_non_finite_loss_keeps_the_last_good_weights(tmp_path: Path) -> None:
+def test_the_last_good_weights_are_kept_if_the_loss_is_not_finite(tmp_path: Path) -> None:
     agent = small("dqn", optimiser=Adam(1e30, 1e-8))
     trainer = trainer_of(agent, steps=2_000)
     configuration = Configuration(agent, "scripted", TORSO, trainer.schedule, 0, 1, 4)

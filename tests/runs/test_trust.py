@@ -49,7 +49,7 @@ def test_commands_do_not_import_a_module_that_a_folder_names(run: Path, line: st
 
 
 @pytest.mark.parametrize("name", ["run", "policy"])
-def test_trust_allows_the_import_of_the_module(run: Path, name: str) -> None:
+def test_the_trust_option_allows_the_import_of_the_module(run: Path, name: str) -> None:
     words = [sys.executable, "-m", "multihorizon", "evaluate", name, "--episodes", "2", "--trust"]
     try:
         done = subprocess.run(words, cwd=run.parent, capture_output=True, text=True, check=False)
@@ -59,7 +59,7 @@ def test_trust_allows_the_import_of_the_module(run: Path, name: str) -> None:
         (run.parent / "canary-ran").unlink(missing_ok=True)
 
 
-def test_environment_argument_makes_trust_unnecessary(run: Path) -> None:
+def test_passing_the_environment_makes_trust_unnecessary(run: Path) -> None:
     with pytest.raises(InputError, match="would import the Python module canary"):
         mh.load_run(run)
     opened = mh.load_run(run, env="CartPole-v1")

@@ -118,7 +118,8 @@ def test_streams_store_whole_episodes() -> None:
     assert {TERMINATED, TRUNCATED, FINAL} <= kinds
 
 
-# The cycles have 4 rows and 1 update, 2 rows and 3 updates, or 1 row and 2 updates.
+# A row consists of one step of every environment. With 1 environment, one update follows every four rows. With 6
+# environments, three updates follow every two rows. With 8 environments, two updates follow every row.
 @pytest.mark.parametrize("environments", [1, 6, 8])
 def test_there_is_one_update_per_four_steps_for_any_number_of_environments(environments: int) -> None:
     trainer = trainer_of(small("dqn", warm_up_steps=240), environments=environments, steps=240 + 24 * 4 * environments)
@@ -141,7 +142,7 @@ def test_splitting_training_into_pieces_does_not_change_the_results() -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_rewards_are_clipped_in_replay_but_not_in_reported_returns() -> None:
+def test_rewards_are_clipped_in_the_replay_buffer_but_not_in_reported_returns() -> None:
     trainer = trainer_of(small("dqn", clip_rewards=True, warm_up_steps=800), steps=800)
     training, outcome = after(trainer, 0)
     assert float(training.replay.rewards.max()) == 1.0

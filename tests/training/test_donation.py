@@ -73,7 +73,7 @@ def test_the_device_program_does_not_move_donated_arrays() -> None:
 
 
 def test_moved_arrays_are_detected() -> None:
-    """With the second `state`, `target` reuses the memory of `variance`."""
+    """With the second state of the test, `target` reuses the memory of `variance`."""
 
     def copy_target(state: dict[str, Any]) -> dict[str, Any]:
         return state | {"target": jnp.copy(state["parameters"])}

@@ -123,7 +123,7 @@ def test_a_return_that_is_not_finite_stops_training(value: float) -> None:
         guard("dqn").check(state(200, 0.1)._replace(environments=DeviceEnvironments(None, streams)))
 
 
-def test_sums_that_overflow_stop_training() -> None:
+def test_overflowing_sums_stop_training() -> None:
     overflowing = state(2, 0.1)
     overflowing = overflowing._replace(tally=overflowing.tally._replace(values=jnp.full((1, 1), jnp.inf)))
     with pytest.raises(DivergenceError, match="the losses or values up to update 501 overflow"):
@@ -136,7 +136,7 @@ def test_usual_losses_do_not_stop_training() -> None:
         watch.check(state(updates, 3.93))
 
 
-def test_the_mean_loss_of_few_updates_is_not_checked() -> None:
+def test_the_mean_loss_is_not_checked_if_there_are_few_updates() -> None:
     guard("rainbow").check(state(LEAST_UPDATES - 1, 1e6))
 
 
@@ -150,7 +150,7 @@ def test_a_huber_loss_is_compared_with_the_largest_possible_return() -> None:
     guard("dqn").check(state(200, 1_000.0, reward=10.0))
 
 
-def test_zero_rewards_and_an_undiscounted_head_do_not_stop_training() -> None:
+def test_neither_zero_rewards_nor_an_undiscounted_head_stop_training() -> None:
     """With rewards of 0, a loss may rise far above a tiny first loss."""
     watch = guard("dqn")
     watch.check(state(200, 1e-4, reward=0.0, opening=1e-4))

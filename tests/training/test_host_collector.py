@@ -21,7 +21,7 @@ from multihorizon.training.trainer import Progress
 
 
 @pytest.mark.parametrize(("environments", "iterations"), [(1, 1), (3, 1), (4, 1), (4, 2), (8, 1)])
-def test_replay_stores_the_frames_of_each_episode_in_order(environments: int, iterations: int) -> None:
+def test_the_replay_buffer_stores_the_frames_of_each_episode_in_order(environments: int, iterations: int) -> None:
     """Every 360 steps, open episodes are truncated and new episodes begin."""
     make = Scripted if iterations == 1 else Long
     most = {"most_steps": 360 // environments}
@@ -136,7 +136,7 @@ def test_there_is_one_update_per_four_steps_for_any_number_of_environments(envir
     assert int(training.learner.optimiser[0].count[0]) == (720 - 120) // 4
 
 
-def test_the_target_network_is_copied_once_per_period() -> None:
+def test_the_target_network_is_updated_once_per_period() -> None:
     agent = small(target_period_steps=80)
     trainer = trainer_of(agent, environments=4, steps=120 + 80)
     training, _ = after(trainer)

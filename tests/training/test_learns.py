@@ -41,7 +41,7 @@ def test_hyper_and_multi_agents_differ_only_in_their_acting_rule(name: str) -> N
     assert without_acting(name) == without_acting(name.replace("hyper-", "multi-"))
 
 
-# The tests of c51, rainbow, multi-dqn and multi-rainbow cover the parts of these agents.
+# These agents are not trained here. They combine parts of c51, rainbow, multi-dqn and multi-rainbow.
 BETWEEN = ("dqn", "c51-nstep", "c51-priority", "multi-c51", "multi-c51-nstep", "multi-c51-priority", "any-rainbow")
 
 

@@ -128,7 +128,7 @@ def test_targets_that_bootstrap_from_exact_values_are_exact(make: Callable[..., 
     assert (INTERRUPTED in kinds) == (make is on_host)
 
 
-def test_replay_stores_no_timing_if_the_environment_reports_no_timing() -> None:
+def test_the_replay_buffer_stores_no_timing_if_the_environment_reports_no_timing() -> None:
     host = host_collector(small(), make=Scripted)
     schedule = Schedule(1, 400, 0)
     device = DeviceCollector(small(), Foraging("1S...9").environment(), TORSO, schedule)

@@ -120,7 +120,7 @@ def check_consistency(consistency: Consistency, acting: Acting | float, horizons
 def require_unit_steps(consistency: Consistency, timing: TimingFields) -> None:
     """Raises an error for a precommitted agent in an environment whose steps have durations."""
     if timing.duration and consistency is Consistency.PRECOMMITTED:
-        raise InputError("a precommitted agent needs steps of one unit of time, but this environment has durations")
+        raise InputError("a precommitted agent needs steps of one unit of time, but this environment reports durations")
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ CHOICES: dict[str, type[Enum]] = {
     "priority": Priority,
     "initial": Initial,
 }
-MOST_UPDATE_PERIOD_STEPS = 2**20  # limits the length of a cycle (training/schedule.py)
+MOST_UPDATE_PERIOD_STEPS = 2**20  # limits the number of steps between two updates
 LABELS = ("name", "base", "chosen")  # fields that are not settings
 
 
@@ -54,7 +54,7 @@ class AgentConfig:
         priority: How often each transition is replayed.
         bootstrap: The next action that a head's target assumes.
         consistency: How the agent deals with time inconsistency. `PRECOMMITTED` needs `bootstrap=OWN`. `SOPHISTICATED`
-            needs `bootstrap=ACTING`, and `with_settings` changes the bootstrap accordingly unless you set it.
+            needs `bootstrap=ACTING`, which `with_settings` chooses unless you set `bootstrap` yourself.
         double_q: Whether the online network chooses the next action in a target (double Q-learning).
         batch: Number of transitions in an update.
         replay_capacity: Largest number of steps in the replay buffer.

@@ -193,7 +193,7 @@ class Learner:
         return max(1, self.agent.target_period_steps // self.agent.update_period_steps)
 
     def copy_target(self, state: LearnerState) -> LearnerState:
-        """Copies the weights to the target network. The copy is needed because donated arrays must not share memory."""
+        """Copies the weights to new arrays for the target network, because donated arrays must not share memory."""
         return state._replace(target=jax.tree.map(jnp.copy, state.computed_with))
 
     def copies_target_after(self, updates: Any) -> Any:

@@ -313,7 +313,7 @@ def _computed_by(torso: eqx.Module, convolve: Convolve) -> eqx.Module:
     def changed(layer: Any) -> Any:
         if isinstance(layer, Convolution):
             layer = copy(layer)
-            object.__setattr__(layer, "convolve", convolve)  # static fields are not leaves of the tree
+            object.__setattr__(layer, "convolve", convolve)  # the field is static, so tree_map does not reach it
         return layer
 
     return jax.tree.map(changed, torso, is_leaf=lambda node: isinstance(node, Convolution))

@@ -20,8 +20,8 @@ class Adam:
         learning_rate: Step size.
         epsilon: Constant added to the square root of the second moment.
         epsilon_hat: Whether to add ε before the bias correction of the second moment, as TensorFlow 1 does. Kingma
-            and Ba describe this version, with ε̂, at the end of Section 2. It makes early updates with small gradients
-            smaller: 1/32 of the usual size at update 1, and 1/3 at update 100.
+            and Ba describe this version, with ε̂, at the end of Section 2. If gradients are small, this version makes
+            early updates smaller: 1/32 of the usual size at update 1, and 1/3 at update 100.
     """
 
     learning_rate: float

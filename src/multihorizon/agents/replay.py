@@ -1,8 +1,8 @@
 """The replay buffer on the device. It stores each frame once, rebuilds stacks when sampling, and samples by priority.
 
 Each environment has one stream, and each step is one row of that stream. A truncated episode has an extra row with its
-last frame, so streams may differ in length. Targets bootstrap from the last frame, but no transition starts at it. The
-functions are written for one seed; vmap adds more seeds.
+last frame, so streams may differ in length. Targets bootstrap from this frame, but no transition starts at this frame.
+The functions are written for one seed; vmap adds more seeds.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from multihorizon.kernels import fused_replay
 # The end code of a row. INTERRUPTED means that the collector cut the episode off at the end of an iteration. FINAL
 # marks the extra row of a truncated or interrupted episode.
 CONTINUES, TERMINATED, TRUNCATED, FINAL, INTERRUPTED = range(5)
-# The age of a row is the number of earlier frames in its episode. Larger ages are stored as OLDEST, to fit into uint8.
-# Ages only show which frames of a stack belong to the episode, and a stack has far fewer than 255 frames.
+# The age of a row is the number of earlier frames in its episode. Ages above OLDEST are stored as OLDEST, to fit into
+# uint8. Ages only show which frames of a stack belong to the episode, and a stack has far fewer than 255 frames.
 OLDEST = 255
 
 
@@ -108,9 +108,9 @@ class ReplayShape:
         needed = max(self.batch + longest, (longest + 1) * self.streams)
         if self.capacity < needed:
             raise InputError(
-                f"a replay buffer of {self.capacity} frames in {self.streams} streams is too small for batches of "
-                f"{self.batch} with {self.n_steps}-step returns and stacks of {self.stack}; "
-                f"use {needed} or more frames"
+                f"a replay buffer of {self.capacity} frames is too small for batches of {self.batch} with "
+                f"{self.n_steps}-step returns (number of environments: {self.streams}, frames per observation: "
+                f"{self.stack}); use {needed} or more frames"
             )
 
     @property
@@ -229,9 +229,10 @@ def _draw(
 ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
     """Returns the indices and the priorities of the drawn entries.
 
-    Each draw makes two searches. The first search finds the block in which the running sum of all priorities exceeds
-    the fraction in `parts` of the total. The second search finds the entry of this block at which the running sum of
-    the block exceeds the fraction in `within`. A single search over all entries would need more precision than float32.
+    Each draw has a fraction p in `parts` and a fraction q in `within`, and makes two searches. The first search finds
+    the block in which the running sum of all priorities exceeds p times the total. The second search finds the entry at
+    which the running sum within this block exceeds q times the sum of the block. A single search over all entries would
+    need more precision than float32.
     """
     blocks = _search(jnp.cumsum(block_sums)[None], parts[:, None])
     leaves = _search(jnp.cumsum(priorities[blocks], axis=1), within[:, None])

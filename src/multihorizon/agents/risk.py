@@ -53,7 +53,7 @@ class CVaR:
         """
         cumulated = jnp.cumsum(probabilities, axis=-1)
         below = jnp.concatenate([jnp.zeros_like(cumulated[..., :1]), cumulated[..., :-1]], axis=-1)
-        counted = jnp.clip(self.level - below, 0, probabilities)  # the part of each atom among the worst outcomes
+        counted = jnp.clip(self.level - below, 0, probabilities)  # each atom's probability within the worst outcomes
         return weights @ (counted @ support / counted.sum(axis=-1))
 
 

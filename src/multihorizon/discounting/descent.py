@@ -237,7 +237,7 @@ def _solved(
         block[:, -1] = -scale
         # The residual has two bounds: A = floor + error, and B = top + error / steepness. If the program lowers the
         # error, A falls faster than B. If A is smaller than B at the current error, A therefore stays smaller than B,
-        # and B needs no row.
+        # and B needs no constraint.
         is_steep = problem.top + error / problem.steepness < problem.floors[d] + error
         steep = block[is_steep]
         steep[:, -1] /= problem.steepness

@@ -77,7 +77,7 @@ class Design:
     def _variant(self, heads: int, cap: float) -> float:
         family, between = ([fit.target for fit in fits] for fits in (self.fits, self.between))
         found = _designed(family, between, heads, cap, self._t_max).max_error
-        # A variant with the discount factors of this design would have the error of this design.
+        # More heads or a larger γ cannot make the best design worse. The search could still find a worse design.
         return min(found, self.max_error)
 
     @property

@@ -49,7 +49,7 @@ class Discount:
     bound: float = 1.0
 
     def __call__(self, t: ArrayLike) -> Values:
-        """Returns d(t) for a time or an array of times t in steps, finite and at least 0."""
+        """Returns d(t). The time t, or each time in an array t, is in steps, and must be finite and at least 0."""
         return self.function(times(t))
 
     def log(self, t: ArrayLike) -> Values:

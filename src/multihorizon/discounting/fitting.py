@@ -1,9 +1,10 @@
 """Finds the best weights for given discount factors, and the smallest error that any discount factors can reach.
 
-A linear program finds the weights that minimise the largest error. With many heads, the columns γ^t are nearly equal,
-and solvers fail or lose precision. `minimax_weights` therefore starts with a few columns, and adds the columns that
-reduce the error according to the dual solution. In each round, the residuals are divided by the remaining error. The
-dual solution gives a lower bound on the error of any number of heads.
+A linear program finds the weights that minimise the largest error. Its matrix has a column γ^t for each head. With many
+heads, the columns are nearly equal, and solvers fail or lose precision. `minimax_weights` therefore starts with a few
+columns, and adds the columns that reduce the error according to the dual solution. In each round, the residuals are
+divided by the remaining error. The dual solution also gives a lower bound on the error that any number of heads can
+reach.
 """
 
 import math
@@ -20,13 +21,15 @@ MOST_SIGNED = 10.0  # largest Σ|wᵢ|, in units of d(0), if weights may be nega
 MOST_RATE = 40.0  # largest rate λ; e^{-40} is below the rounding error of 1
 ALL_STEPS = 400  # the linear program uses all steps if there are at most ALL_STEPS
 FITTED_TIMES = 250
-MOST_ADDED = 20  # at most this number of steps are added at once
+MOST_ADDED = 20  # at most this number of steps is added at once
 JUMP = 1e-4  # a second difference above JUMP · d(0) is treated as a jump of the discount
 FIRST_COLUMNS, MOST_COLUMNS, ADDED_COLUMNS = 8, 20, 4
 MOST_ROUNDS = 100
 SMALLEST_GAIN = 1e-4  # smaller relative improvements of the error are treated as no improvement
 NEGLIGIBLE = 1e-9  # errors below NEGLIGIBLE · d(0) are treated as 0
-HEAVY = 100.0  # relative weight of the equation Σ|w| = most in the least-squares problem
+# If least squares gives too large a Σ|wᵢ|, the equation Σ|wᵢ| = MOST_SIGNED is added to the problem. The weight of this
+# equation is HEAVY times the norm of the other equations.
+HEAVY = 100.0
 RIDGE = 1e-6  # ridge penalty, which changes the root mean squared error by at most 1e-5
 SAME = 1e-12  # smaller relative improvements of a sum of squares are treated as rounding errors
 BLOCK = 4096  # number of steps in one block of the QR factorisation
@@ -41,8 +44,8 @@ class FitMethod(Enum):
         MINIMAX: Weights of at least 0 that minimise the largest error.
         LEAST_SQUARES: Weights of at least 0 that minimise the mean squared error.
         SIGNED_MINIMAX: Weights of either sign that minimise the largest error. They suit smooth discounts that are not
-            a mixture of exponentials. The weights multiply errors of the learned values by up to Σ|wᵢ|, so Σ|wᵢ| is at
-            most 10 · d(0).
+            a mixture of exponentials. The weights multiply errors of the learned values by up to Σ|wᵢ|, so Σ|wᵢ| is
+            limited to 10 · d(0).
         SIGNED_LEAST_SQUARES: Weights of either sign that minimise the mean squared error, with Σ|wᵢ| ≤ 10 · d(0). They
             suit discounts that jump, such as a deadline: every sum of exponentials has a large error at a jump.
     """
@@ -110,7 +113,7 @@ def fitted_steps(wanted: Float[np.ndarray, "D every_step"], count: int) -> Int[n
 def minimax_weights(
     terms: Float[np.ndarray, "T H"], target: Float[np.ndarray, " T"], most: float | None = None
 ) -> MinimaxFit:
-    """Minimises the largest |terms · w - target| over w ≥ 0. With `most`, w may have either sign, and Σ|w| ≤ `most`."""
+    """Minimises the largest |terms · w - target| over w ≥ 0, or, if `most` is given, over all w with Σ|w| ≤ `most`."""
     columns = terms if most is None else np.concatenate([terms, -terms], axis=1)
     count = columns.shape[1]
     weights, error = np.zeros(count), float(np.abs(target).max())
@@ -192,7 +195,7 @@ def peaks(values: Float[np.ndarray, " N"], most: int) -> Int[np.ndarray, " P"]:
 def least_squares_weights(
     gammas: Float[np.ndarray, " H"], target: Float[np.ndarray, " every_step"], most: float | None = None
 ) -> Float[np.ndarray, " H"]:
-    """Returns least-squares weights w ≥ 0. With `most`, w may have either sign, and Σ|w| ≤ `most`."""
+    """Returns least-squares weights w ≥ 0, or, if `most` is given, weights of either sign with Σ|w| ≤ `most`."""
     matrix, aim = _triangular(gammas, target)
     if most is None:
         return _nonnegative(matrix, aim)
@@ -200,7 +203,7 @@ def least_squares_weights(
     matrix, aim = np.concatenate([matrix, apart]), np.append(aim, np.zeros(len(gammas)))
     matrix = np.concatenate([matrix, -matrix], axis=1)
     weights = _nonnegative(matrix, aim)
-    if weights.sum() > most:  # an added equation of large weight enforces Σ|w| = most
+    if weights.sum() > most:  # an added equation of large weight enforces Σ|w| = `most`
         heavy = HEAVY * np.linalg.norm(matrix)
         weights = _nonnegative(np.vstack([matrix, np.full(matrix.shape[1], heavy)]), np.append(aim, heavy * most))
         weights *= min(1.0, most / weights.sum())

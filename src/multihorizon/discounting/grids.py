@@ -32,7 +32,7 @@ class Sum(Enum):
     """Whether the Riemann sum evaluates the integrand at the left or the right end of each interval.
 
     Attributes:
-        LOWER: The left end, as in the paper. The last interval ends at 1.
+        LOWER: The left end, as in the paper. Each interval begins at a node, and the last interval ends at 1.
         UPPER: The right end. The interval from the largest node to 1 is left out.
     """
 

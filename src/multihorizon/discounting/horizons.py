@@ -56,7 +56,7 @@ class Horizons:
         weights: The weights [H], finite.
 
     Raises:
-        InputError: If a discount factor lies outside [0, 1], or the weights are not one finite number per factor.
+        InputError: If a discount factor lies outside [0, 1], or if there is not one finite weight for each factor.
     """
 
     gammas: Float[np.ndarray, " H"]

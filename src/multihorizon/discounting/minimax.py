@@ -56,7 +56,7 @@ def searched(target: Float[np.ndarray, " every_step"], heads: int, cap: float) -
 
 
 def as_horizons(best: Heads, heads: int, cap: float, scale: float) -> Horizons:
-    """Multiplies the weights by `scale`, and moves heads without weight into the widest gaps."""
+    """Multiplies the weights by `scale`, and moves heads without weight into the widest gaps between the others."""
     gammas, which = np.unique(best.gammas(cap), return_inverse=True)
     weights = np.bincount(which, best.weights[0])
     used = weights > NO_WEIGHT

@@ -16,21 +16,23 @@ from jaxtyping import Float
 from multihorizon.discounting.descent import Descent, Heads, Problem, descend, problem_at, weighted
 from multihorizon.discounting.fitting import fitted_steps, peaks
 
-# The search stops if one of the next two conditions is met. A smaller error would not matter, because the Q-values that
-# agents learn have larger errors.
-GOOD_ENOUGH = 1e-5  # first condition: `Problem.error` is at most STEEPNESS · GOOD_ENOUGH
-NEAR_FLOOR = 0.01  # second condition: `Problem.error` is at most NEAR_FLOOR times the largest floor
-STEEPNESS = 20.0  # weight of an excess over the largest floor; an excess over a discount's own floor has weight 1
+# Let m be the largest error of a discount over all times, f the floor of this discount, and F the largest floor of all
+# discounts. For each discount, take the larger of m - f and STEEPNESS · (m - F). The search minimises the maximum of
+# this number over all discounts.
+STEEPNESS = 20.0
+# The search stops if this maximum is at most STEEPNESS · GOOD_ENOUGH, or at most NEAR_FLOOR · F. A smaller error would
+# not matter, because the Q-values that agents learn have larger errors.
+GOOD_ENOUGH, NEAR_FLOOR = 1e-5, 0.01
 FITTED_TIMES = 1000
 DESCENTS, FINE_DESCENTS = 25, 60
 FINE_GAIN = 1e-6  # in `settled`, an improvement is small if it is below FINE_GAIN times the error
 MOST_REFINEMENTS = 20
 MISSED = 1e-4  # `settled` adds a time if its residual exceeds the allowed residual by more than this fraction
 PRICED = 240  # number of candidate rates for a new head
-INSERTIONS = 2  # number of candidate rates for which a descent is made
+INSERTIONS = 2  # number of these candidates from which a descent begins
 FIRST_STARTS = 9
-FEW = 4  # with at most this number of heads, one descent begins with evenly spaced heads
-FASTEST = 1.0  # largest rate λ of the evenly spaced heads
+FEW = 4  # with at most this number of heads, one descent begins with heads whose ln λ is evenly spaced
+FASTEST = 1.0  # largest rate λ of these heads
 FAILURES = 2  # the search ends if this number of added heads in a row brings no improvement
 SMALLEST_GAIN = 1e-6  # smaller relative improvements are treated as no improvement
 NO_WEIGHT = 1e-12  # weights below NO_WEIGHT · d(0) are treated as 0
@@ -60,7 +62,7 @@ def search(wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[
 def settled(
     best: Heads, wanted: Float[np.ndarray, "D every_step"], cap: float, floors: Float[np.ndarray, " D"]
 ) -> Heads:
-    """Refines the heads, and adds times with large residuals to the fitted times."""
+    """Refines the heads. Times at which the residual is too large are added to the times of the fit."""
     every_step = np.arange(wanted.shape[1])
     chosen = fitted_steps(wanted, FITTED_TIMES)
     for _ in range(MOST_REFINEMENTS):
@@ -90,7 +92,8 @@ def _starts(problem: Problem, best: Descent, count: int) -> Iterator[Heads]:
     """Yields heads from which descents begin.
 
     Some descents begin with the best heads so far and a new head at a promising rate. One descent begins with `count`
-    heads whose rates interpolate the rates of the best heads. If `count` is small, one begins with evenly spaced heads.
+    heads whose rates interpolate the rates of the best heads. If `count` is small, another descent begins with heads
+    whose ln λ is evenly spaced.
     """
     rates = np.linspace(problem.high, problem.low, PRICED)
     helps = np.maximum(best.dual @ Heads(rates, np.empty((0, PRICED))).terms(problem.t), 0).sum(axis=0)

@@ -37,7 +37,7 @@ def rom_name(game: str) -> str:
 
 
 def free_cores() -> int:
-    """Returns the number of cores for emulators. From eight cores on, two cores are reserved for feeding the device."""
+    """Returns the number of cores for emulators. With eight or more cores, two are reserved for feeding the device."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores - 2 if cores >= 8 else cores
 

@@ -27,7 +27,8 @@ class FiniteState(NamedTuple):
 class FiniteWorld:
     """A deterministic MDP as an environment.
 
-    Steps report durations and survivals if the MDP has them. Reported survival does not end episodes.
+    If the MDP has durations or survivals, each step reports its duration or its survival probability. The environment
+    does not draw whether the agent survives, so a survival probability below 1 does not end an episode.
 
     Attributes:
         mdp: The MDP. Its hazard and its discount are not used.

@@ -23,7 +23,8 @@ class GymnasiumHazard(gymnasium.Wrapper[Any, Any, Any, Any]):
     Args:
         env: The environment.
         prior: The prior over λ.
-        seed: The seed of λ until `reset` is called with another seed; by default a random seed.
+        seed: The seed of the random numbers that decide λ and deaths; by default, a random seed. A seed given to
+            `reset` replaces this seed.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], prior: Prior, seed: int | None = None) -> None:

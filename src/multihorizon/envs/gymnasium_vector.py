@@ -152,7 +152,7 @@ def _made(make: str | Callable[[], gymnasium.Env[Any, Any]], rendered: bool) -> 
         drawn: Any = {"render_mode": "rgb_array"} if rendered else {}  # some environments do not accept render_mode
         try:
             with warnings.catch_warnings():
-                if rendered:  # a failure to render raises an error anyway
+                if rendered:  # no warnings, because a failure to render raises an error
                     warnings.simplefilter("ignore")
                 made = gymnasium.make(make, **drawn)
         except Exception as problem:  # an environment may raise anything

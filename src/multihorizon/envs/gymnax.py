@@ -75,7 +75,7 @@ class Gymnax:
         return state, observation
 
     def step(self, key: Key[Array, ""], state: Any, action: Int[Array, ""]) -> tuple[Any, Step]:
-        """Calls `step_env`, or `step` if there is no `step_env`. The method must not reset the environment.
+        """Calls `step_env`, or `step` if there is no `step_env`. The called method must not reset the environment.
 
         Some versions return one value `done`, which includes the time limit. Other versions return terminated and
         truncated separately. The fields `duration` and `survival` of `info` are optional.

@@ -24,12 +24,12 @@ from multihorizon.runs.metrics import Warn
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # send no usage statistics
-    "RAY_NUM_REDIS_GET_RETRIES": "1",  # otherwise a wrong address takes over two minutes to fail
+    "RAY_NUM_REDIS_GET_RETRIES": "1",  # by default, a connection to a wrong address fails after more than two minutes
     "RAY_gcs_server_request_timeout_seconds": "10",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # otherwise each worker's death is printed between the results
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # by default, Ray prints each worker's death between the results
 }
 # With these settings, a local cluster listens only on the loopback interface, and requires a token if Ray supports
-# tokens. They override the user's own settings.
+# tokens. These settings override the user's own settings.
 LOCAL_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 RETRIES = 20  # how many times a task is restarted after its worker dies
 SECONDS_TO_ANSWER = 5.0

@@ -220,7 +220,7 @@ def attempt(configuration: Configuration, folder: Path, tell: Tell, warn: Warn) 
         said = str(problem).split("\n")[0] or type(problem).__name__
         return Status(State.FAILED, step=last[0].step, said=f"the device failed: {said}")
     except Exception as problem:  # an environment may raise anything
-        # Disk errors and interrupts concern the whole sweep.
+        # Disk errors and interrupts concern the whole sweep, so they are raised again.
         if isinstance(problem, OSError) or interrupts.was_received():
             raise
         said = f"{type(problem).__name__}: {problem}".split("\n")[0]

@@ -149,8 +149,8 @@ def sophisticated(mdp: HazardousMDP, horizons: Horizons, steps: int | None = Non
 
     If `steps` is given or no state can be visited twice, the equilibrium is computed backwards in time. This
     equilibrium is unique except for ties. Otherwise the search covers only pure policies that do not depend on time. If
-    there are at most 20,000 pure policies, the search tries all of them. If there are more, the search iterates best
-    responses from several initial policies.
+    there are at most 20,000 pure policies, the search tries all of them. If there are more pure policies, the search
+    iterates best responses from several initial policies.
 
     Args:
         mdp: The MDP, with a known hazard. Its discount is ignored.

@@ -93,8 +93,8 @@ def in_whole_ticks(lengths: Float[np.ndarray, " n"]) -> tuple[list[int], int]:
     """Returns durations as whole numbers of ticks, and the number of ticks in one unit of time.
 
     A tick is a unit of time that divides all durations. Sums of ticks are exact, which matters if the discount jumps at
-    some time. The function uses the decimal number that Python prints for a float: 0.1 means exactly 1/10. A step of
-    0.1 and a step of 0.2 therefore last exactly as long as a step of 0.3.
+    some time. The function uses the decimal number that Python prints for a float: 0.1 means exactly 1/10. The
+    durations 0.1 and 0.2 therefore add up to exactly 0.3.
     """
     exact = [Fraction(repr(float(length))) for length in lengths]
     unit = math.lcm(*(one.denominator for one in exact))

@@ -72,8 +72,9 @@ def simulate(
 
 
 def _ticks(durations: Float[np.ndarray, "S A"]) -> tuple[Shaped[np.ndarray, "S A"], int]:
-    # Durations are whole numbers of ticks (see `in_whole_ticks`). If float64 represents the sum over every episode
-    # exactly, the array has the type float64. Otherwise it holds Python integers, which are slower.
+    # Durations become whole numbers of ticks (see `in_whole_ticks`), which `simulate` adds up over each episode. If
+    # float64 represents all these sums exactly, ticks are float64. Otherwise, ticks are Python integers, which are
+    # slower.
     lengths, each = np.unique(durations.reshape(-1), return_inverse=True)
     ticks, unit = in_whole_ticks(lengths)
     dtype = float if max(unit, MOST_STEPS * max(ticks)) <= LARGEST_EXACT else object

@@ -93,7 +93,7 @@ def _earning(chain: sparse.csr_array, rewards: Float[np.ndarray, " S"]) -> np.nd
 
 
 def _reaching(chain: sparse.csr_array, goal: np.ndarray) -> np.ndarray:
-    """Returns whether each state is in `goal` or can reach it."""
+    """Returns, for each state, whether the state is in `goal` or can reach a state in `goal`."""
     size = chain.shape[0]
     sources = np.flatnonzero(goal)
     if len(sources) == 0:
@@ -111,7 +111,7 @@ def _reaching(chain: sparse.csr_array, goal: np.ndarray) -> np.ndarray:
 
 
 def _endless(mdp: HazardousMDP, policy: Policy, chain: sparse.csr_array, live: np.ndarray) -> np.ndarray:
-    """Returns whether, from each state, the episode never ends and can always reach another reward."""
+    """Returns, for each state, whether an episode from this state never ends and can always reach another reward."""
     stays = (mdp.matrix @ live.astype(float)).reshape(policy.shape)
     leaves = live & np.any((policy > 0) & (stays < 1 - 1e-12), axis=1)
     return live & ~_reaching(chain, leaves)

@@ -12,8 +12,8 @@ from multihorizon.mdp.linear import solve
 from multihorizon.mdp.model import HazardousMDP, check_mdp
 from multihorizon.mdp.values import optimal_control
 
-# A plan depends on time only while two quantities exceed NEGLIGIBLE. The first is the discount. The second is the total
-# weight wᵢ γᵢ^t of the smaller γ's, relative to the weight of the largest γ.
+# A plan depends on the time t only while two quantities exceed NEGLIGIBLE. The first is (γ e^{-λ})^t for the largest γ.
+# The second is the total weight wᵢ γᵢ^t of the smaller γ's, relative to the weight of the largest γ.
 NEGLIGIBLE = 1e-14
 MOST_STEPS = 100_000
 MOST_PLANNED = 200_000_000  # largest total number of time-dependent steps in all plans of a naive agent
@@ -40,7 +40,7 @@ def check_horizons(horizons: Horizons) -> Horizons:
 
 
 def _ties_for_best(worth: Float[np.ndarray, "*plans S A"]) -> Bool[np.ndarray, "*plans S A"]:
-    """Returns whether each action has the largest value in its state, up to rounding."""
+    """Returns, for each action, whether it has the largest value in its state, up to rounding."""
     slack = BETTER * np.maximum(np.abs(worth).max(axis=(-2, -1), keepdims=True), 1e-300)
     return np.asarray(worth >= worth.max(axis=-1, keepdims=True) - slack)
 
@@ -84,7 +84,7 @@ class WeightedHeads:
         values: Float[np.ndarray, "H S A"],
         kept: Int[np.ndarray, " S"] | None = None,
     ) -> Int[np.ndarray, " S"]:
-        """Returns the action with the largest weighted value in each state. In a tie, the action in `kept` is taken."""
+        """Returns the action with the largest weighted value in each state. If actions tie, `kept` is preferred."""
         worth = np.tensordot(weights, values, 1)
         is_best = _ties_for_best(worth)
         first = is_best.argmax(axis=1)
@@ -185,7 +185,7 @@ class WeightedHeads:
         return actions
 
     def behaviour(self, actions: Int[np.ndarray, "T S"], ends: bool = False) -> Behaviour:
-        """Returns the actions with their values. If `ends` is true, the episode ends after the last row."""
+        """Returns `actions` with their values. If `ends` is true, the episode ends after the last row of `actions`."""
         shape = (len(self.horizons), self.mdp.states)
         later = actions if ends else actions[:-1]
         values = np.zeros(shape) if ends else self.taken(self.bootstrapped(actions[-1]), actions[-1])

@@ -73,7 +73,7 @@ class DopamineCurves:
     curves: dict[tuple[Baseline, str], Float[np.ndarray, "S T"]]
 
     def frames(self, curves: Float[np.ndarray, "S T"]) -> Float[np.ndarray, " T"]:
-        """Returns the frames played by the end of each iteration."""
+        """Returns the number of frames played by the end of each iteration."""
         return FRAMES_PER_ITERATION * np.arange(1, curves.shape[1] + 1)
 
     def select(self, labels: list[str]) -> "DopamineCurves":
@@ -83,7 +83,7 @@ class DopamineCurves:
 
 
 def find_base_agents(labels: list[str]) -> list[str]:
-    """Returns the base agents that these labels name or build on, or Rainbow if there are none."""
+    """Returns the base agents whose names are part of a label, as in "hyper-rainbow". Without any, returns Rainbow."""
     return [base for base in BASE_AGENTS if any(base.lower() in label.lower() for label in labels)] or ["Rainbow"]
 
 

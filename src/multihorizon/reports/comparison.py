@@ -162,7 +162,7 @@ def compare(scores: Scores, pair: tuple[str, str], statistic: Statistic, rng: np
 def aggregate(scores: Scores, rng: np.random.Generator, full_length: bool = False) -> Aggregates:
     """Aggregates human-normalised scores over the games that every agent has played.
 
-    The paper's agents are left out unless the runs are as long as the paper's runs (`full_length`).
+    The scores in the paper's table are included only if the runs are as long as the paper's runs (`full_length`).
     """
     agents = scores.find_comparable(full_length)
     human = [environment for environment in scores.environments if has_human_score(environment)]

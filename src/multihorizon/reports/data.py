@@ -35,7 +35,7 @@ class DiscountCurve:
 class RunHistory:
     """The scores of one agent in one environment, iteration by iteration.
 
-    A score is the evaluation return or, if there is none, the training return. It is NaN if no episode ended.
+    A score is the evaluation return or, if there is none, the training return. A score is NaN if no episode ended.
     """
 
     label: str  # the label of the agent
@@ -130,7 +130,7 @@ def pair_by_name(labels: list[str]) -> list[tuple[str, str]]:
 def merge_seeds(runs: list[RunHistory]) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, "S T"]]:
     """Merges runs of one agent in one environment, and returns the frames and scores of all iterations.
 
-    A score is NaN if the run does not have the iteration.
+    If a run does not have an iteration, the score is NaN.
     """
     frames = np.unique(np.concatenate([run.frames for run in runs]))
     together = np.full((sum(len(run.scores) for run in runs), len(frames)), np.nan)

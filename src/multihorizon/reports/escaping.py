@@ -17,7 +17,7 @@ def _references(characters: str) -> dict[int, str]:
 
 
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
-# Markdown shows a character reference as text: it cannot begin a tag, a link, emphasis, code or a table cell.
+# A character reference cannot begin a tag, a link, emphasis, code or a table cell: Markdown shows it as text.
 _MARKDOWN = _HTML | _references("|[]*_`~#\\$^{}!@")
 _LINE_START = re.compile(r"^(?:[-+=]|\d+(?=[.)](?:\s|$)))")  # begins a list, a rule or a heading
 # GitHub decodes references before it links addresses, users and issues, and before it shows :name: as an emoji.

@@ -28,7 +28,7 @@ BLACK, BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#56B4E9",
     "#999999",
 )
-CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY)  # similar colours, such as orange and red, are far apart
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY)  # similar colours, such as orange and red, are far apart in this order
 DASHES: tuple[Dash, ...] = ("--", "-.", ":", (0, (7, 1)), (0, (3, 1, 1, 1)))
 # Matplotlib's defaults come first, so that figures do not depend on the user's settings.
 SETTINGS: Any = {name: rcParamsDefault[name] for name in rcParamsDefault if name != "backend"} | {
@@ -106,8 +106,8 @@ def choose_line_styles(
 ) -> LineStyles:
     """Chooses a line style for each agent.
 
-    Baselines are grey, with different dashes. The first six other agents differ in both colour and dashes. From the
-    seventh agent on, the colours repeat with other dashes.
+    Baselines are grey, with different dashes. Of the agents that are not baselines, the first six differ in both colour
+    and dashes. From the seventh agent on, the colours repeat with other dashes.
 
     There is one exception: more than six agents that form at most six pairs. Then each pair has one colour, and its
     first agent is dashed.
@@ -123,7 +123,7 @@ def choose_line_styles(
 
 
 def shorten_names(environments: Sequence[str]) -> dict[str, str]:
-    """Returns names without the family if several environments share one family, and full names otherwise."""
+    """Returns names without the family, such as "atari/", if several environments share it. Otherwise, full names."""
     families = {environment.partition("/")[0] for environment in environments}
     if len(families) > 1 or len(set(environments)) == 1:
         return {environment: environment for environment in environments}
@@ -131,7 +131,7 @@ def shorten_names(environments: Sequence[str]) -> dict[str, str]:
 
 
 def render_svg(figure: Figure, name: str) -> str:
-    """Renders a figure as SVG. The page sets its size and colours, and `name` makes its ids unique."""
+    """Renders a figure as SVG. The page sets the size and the colours, and `name` makes the ids of elements unique."""
     text = io.StringIO()
     with rc_context(SETTINGS | PAGE_SETTINGS | {"svg.hashsalt": name}), any_name():
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

@@ -35,7 +35,7 @@ from multihorizon.reports.statistics import IntervalEstimate
 CURVE_COLUMNS = 5
 CAPTION_CHARACTERS = 14  # characters of a caption in each inch of width
 DRAWN = -10.0, 10.0  # drawn discounts are clipped to this range
-SMALL_GAP = 0.005  # discounts with at most this gap count as equal
+SMALL_GAP = 0.005  # two discounts count as equal if they differ by at most SMALL_GAP
 
 
 @styled_plain

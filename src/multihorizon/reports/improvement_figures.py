@@ -52,7 +52,7 @@ def draw_improvement_panels(comparisons: list[Comparison]) -> Figure:
 
 @styled_plain
 def draw_improvement_by_pair(comparisons: list[Comparison]) -> Figure:
-    """Draws several comparisons in a single environment, with a bar for each."""
+    """Draws several comparisons in a single environment, with a bar for each comparison."""
     named = [(f"{c.challenger}\nover {c.baseline}", change) for c in comparisons for change in c.changes]
     width = min(12.0, max(5.5, AXIS_WIDTH + _measure_ticks([name for name, _ in named])))
     figure, (axes,) = canvas(width, 4.2)
@@ -101,7 +101,7 @@ def _scale_bars(axes: Axes, heights: list[float]) -> None:
 
 
 def _annotate_bars(axes: Axes, heights: list[float], unknown: list[ScoreChange]) -> None:
-    """Writes the percentage at each bar. Without a bar, writes the two scores."""
+    """Writes the percentage at each bar. For a change without a bar, writes the two scores."""
     place: Any = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
     for x, height in enumerate(heights if len(heights) <= MAX_NUMBERED_BARS else []):
         places = 0 if abs(height) >= 0.95 else 1

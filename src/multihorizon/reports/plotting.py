@@ -1,4 +1,4 @@
-"""The package's only import of matplotlib. It ignores a matplotlibrc in the current directory.
+"""The package's only import of matplotlib. The import ignores a matplotlibrc in the current directory.
 
 The current directory may be an untrusted folder, and matplotlib prefers ./matplotlibrc to any other settings file.
 """
@@ -13,7 +13,7 @@ def _import_matplotlib() -> None:
     found = find_spec("matplotlib")
     if "matplotlib" in sys.modules or found is None or found.origin is None or not Path("matplotlibrc").exists():
         return
-    with chdir(Path(found.origin).parent / "mpl-data"):  # has matplotlib's default settings
+    with chdir(Path(found.origin).parent / "mpl-data"):  # this folder holds matplotlib's default settings
         import matplotlib  # noqa: F401
 
 

@@ -27,7 +27,7 @@ NOT_PROTOCOL = {
 }
 # Agent settings that must be equal, because they change what a score means.
 AGENT_PROTOCOL = ("clip_rewards", "epsilon.evaluation")
-# Without evaluation, scores are training returns, which depend on exploration.
+# Without evaluation, scores are training returns. The final training ε must then be equal too.
 TRAINING_PROTOCOL = ("epsilon.final",)
 
 # Fields of an agent that only repeat other settings.

@@ -61,7 +61,7 @@ class Scores:
         return [e for e in self.environments if all((a, e) in self.by_seed[statistic] for a in named)]
 
     def find_comparable(self, full_length: bool) -> list[str]:
-        """Returns the agents to rank. The paper's agents are included only if `full_length`."""
+        """Returns the agents to rank. Agents of the paper's table are included only if `full_length`."""
         return [agent for agent in self.agents if full_length or not self._is_from_paper(agent)]
 
     def select(self, statistic: Statistic, agent: str, environments: list[str]) -> list[Float[np.ndarray, " S"]]:
@@ -69,7 +69,7 @@ class Scores:
         return [self.by_seed[statistic][agent, environment] for environment in environments]
 
     def normalise(self, statistic: Statistic, agent: str, environments: list[str]) -> list[Float[np.ndarray, " S"]]:
-        """Returns an agent's human-normalised scores: 0 is a random player's score, 1 a human's."""
+        """Returns an agent's human-normalised scores: 0 is a random player's score, and 1 is a human's score."""
         known = human_scores()
         games = [parse_game(environment) for environment in environments]
         return [
@@ -89,8 +89,8 @@ def has_human_score(environment: str) -> bool:
 def score_runs(collection: RunCollection, dopamine: DopamineCurves | None = None) -> Scores:
     """Scores the runs of each environment over the iterations that all of them have.
 
-    Runs with less than half of the longest run's frames are not compared. The paper's and Dopamine's agents are added
-    as baselines. Dopamine's curves are cut to the length of the runs.
+    Runs with less than half of the longest run's frames are not compared. The published scores of the paper and of
+    Dopamine are added as baselines. Dopamine's curves are cut to the length of the runs.
     """
     started = [run for run in collection.runs if run.has_scores]
     environments = list(dict.fromkeys(run.environment for run in started))

@@ -24,9 +24,10 @@ from multihorizon.reports.statistics import IntervalEstimate
 from multihorizon.reports.tables import Table
 
 BOOTSTRAP = (
-    "Intervals are 95% percentile bootstrap intervals over seeds, stratified by environment. Each of 2,000 resamples "
-    "draws S − 1 of an environment's S seeds with replacement. With few seeds, the percentiles lie below 2.5% and "
-    "above 97.5%. They widen the interval by about the ratio of Student's t quantile to the normal quantile."
+    "Intervals are 95% percentile bootstrap intervals over seeds, stratified by environment. If an environment has S "
+    "seeds, each of 2,000 resamples draws S − 1 of them with replacement. With few seeds, the spread of the scores is "
+    "uncertain. Intervals therefore end at more extreme percentiles than 2.5% and 97.5%. Student's t-distribution "
+    "determines how much wider the intervals are."
 )
 MAX_SHARED_ENVIRONMENTS = 12  # with more environments, each comparison has its own figure
 BOOTSTRAP_SEED = 0  # fixed, so that reports are reproducible
@@ -153,7 +154,7 @@ def _describe_curves(collection: RunCollection, dopamine: DopamineCurves | None,
     figure = figures.draw_curves(collection.runs, dopamine, styles)
     about = (
         "Each line is the mean over seeds, and its band reaches from the lowest seed to the highest. A seed's score is "
-        "its evaluation return where there is one, otherwise its training return."
+        "its evaluation return, or its training return if there was no evaluation."
     )
     drawn = [PageFigure("curves", figure, "Learning curves in every environment", parts)]
     return Section("learning", "Learning curves", about, drawn, has_legend=True)
@@ -162,26 +163,23 @@ def _describe_curves(collection: RunCollection, dopamine: DopamineCurves | None,
 def _describe_improvement(comparisons: list[Comparison]) -> list[Section]:
     if not comparisons:
         return []
-    said = "; ".join(f"{one.title} in {one.tally}" for one in comparisons)
     about = (
         "The change in score, in percent of the absolute value of the baseline's score. A score is the "
-        f"{DESCRIPTIONS[Statistic.BEST]}. Environments in which the first agent is better: {said}."
+        f"{DESCRIPTIONS[Statistic.BEST]}. {_describe_wins(comparisons)}"
     )
     widest = max(len(one.changes) for one in comparisons)
     if len(comparisons) > 1 and widest <= MAX_SHARED_ENVIRONMENTS:
         draw = (
             improvement_figures.draw_improvement_by_pair if widest == 1 else improvement_figures.draw_improvement_panels
         )
-        drawn = [
-            PageFigure("improvement", draw(comparisons), f"Environments in which the first agent is better: {said}.")
-        ]
+        drawn = [PageFigure("improvement", draw(comparisons), f"Improvement. {_describe_wins(comparisons)}")]
     else:
         names = [f"improvement-{make_file_part(c.challenger)}-over-{make_file_part(c.baseline)}" for c in comparisons]
         drawn = [
             PageFigure(
                 name,
                 improvement_figures.draw_improvement(one),
-                f"Improvement of {one.title}: better in {one.tally}",
+                f"Improvement of {one.title}. {_describe_wins([one])}",
             )
             for name, one in zip(number_repeats(names, "{}-{}"), comparisons, strict=True)
         ]
@@ -191,11 +189,21 @@ def _describe_improvement(comparisons: list[Comparison]) -> list[Section]:
 def _describe_ablation(comparisons: list[Comparison]) -> list[Section]:
     if not comparisons:
         return []
-    said = "; ".join(f"{one.title} in {one.tally}" for one in comparisons)
+    about = _describe_wins(comparisons)
     figure = improvement_figures.draw_improvement_panels(comparisons)
-    drawn = [PageFigure("ablation", figure, f"Ablation. Environments in which the first agent is better: {said}.")]
-    about = f"Environments in which the first agent is better: {said}."
+    drawn = [PageFigure("ablation", figure, f"Ablation. {about}")]
     return [Section("parts", "Ablation", about, drawn)]
+
+
+def _describe_wins(comparisons: list[Comparison]) -> str:
+    """States in how many environments each challenger is better than its baseline, and in how many it is equal."""
+    sentences = []
+    for one in comparisons:
+        count = len(one.changes)
+        equal = f" and equal in {one.num_ties}" if one.num_ties else ""
+        where = f"{one.num_better} of {count} environment{'' if count == 1 else 's'}"
+        sentences.append(f"{one.challenger} is better than {one.baseline} in {where}{equal}.")
+    return " ".join(sentences)
 
 
 def _describe_scores(scores: Scores, full_length: bool) -> Section:
@@ -216,9 +224,10 @@ def _describe_aggregates(found: Aggregates, styles: LineStyles) -> list[Section]
     warning = f" {found.warning}" if found.warning else ""
     varies = ", depending on the statistic" if len(games) > 1 else ""
     about = (
-        f"Over {' or '.join(map(str, games))} game{'' if games == [1] else 's'} that all agents have played{varies}. "
-        "A random player scores 0, a human 1. IQM is the mean of the middle half of all runs. The optimality gap is "
-        f"the mean shortfall from the human score.{excluded}{_describe_intervals(estimates)}{warning}"
+        f"The aggregates cover {' or '.join(map(str, games))} game{'' if games == [1] else 's'} that all agents have "
+        f"played{varies}. A random player scores 0, and a human scores 1. IQM is the mean of the middle half of all "
+        "runs. The optimality gap is the mean shortfall from the human score."
+        f"{excluded}{_describe_intervals(estimates)}{warning}"
     )
     profile = "The share of runs that score above each threshold; higher is better."
     if any(entry.profile_low is not None for entry in found.entries):

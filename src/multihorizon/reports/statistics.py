@@ -98,8 +98,9 @@ def resampled(
 def interval(replicated: Value, freedom: float = np.inf) -> Float[np.ndarray, "2 ..."]:
     """Returns the 95% percentile interval over the first axis.
 
-    With few degrees of freedom, the percentiles lie below 2.5% and above 97.5% (Hesterberg, 2015). If the values are
-    normally distributed, the interval becomes wider by the ratio of Student's t quantile to the normal quantile.
+    With few degrees of freedom, the interval ends at more extreme percentiles than 2.5% and 97.5% (Hesterberg, 2015).
+    If the values are normally distributed, this multiplies the width of the interval by the ratio of Student's t
+    quantile to the normal quantile.
     """
     tail = ndtr(stdtrit(freedom, (1 - LEVEL) / 2)) if np.isfinite(freedom) else (1 - LEVEL) / 2
     return np.quantile(replicated, [tail, 1 - tail], axis=0)
@@ -140,7 +141,7 @@ def describe_ties(agents: Sequence[str]) -> str:
 
     If all seeds have the same score, all resamples are equal, and the interval treats the score as exact. This is wrong
     if the score is the largest possible score, because further runs may score less. In simulations of the probability
-    of improvement (benchmarks/interval_coverage.py), most intervals that miss the true value are of this kind.
+    of improvement (benchmarks/interval_coverage.py), such agents cause most of the intervals that miss the true value.
     """
     if not agents:
         return ""

@@ -98,14 +98,14 @@ def _render_pixels(figure: Figure) -> UInt8[np.ndarray, "H W 3"]:
 
 
 def _find_plot_edges(figure: Figure) -> tuple[int, int, int]:
-    """Returns the first and last row, and the last column, of the plots."""
+    """Returns the first row, the last row and the last column of the pixels that the plots cover."""
     boxes = [axes.get_window_extent() for axes in figure.axes]
     top, bottom = max(box.y1 for box in boxes), min(box.y0 for box in boxes)
     return HEIGHT - round(top), HEIGHT - round(bottom), round(max(box.x1 for box in boxes))
 
 
 def _scale_picture(picture: UInt8[np.ndarray, "h w 3"], room: int) -> UInt8[np.ndarray, "H W 3"]:
-    """Scales a picture to fit into `room` rows. A factor above 1 is a whole number."""
+    """Scales a picture to fit into `room` rows of pixels. A scale above 1 is rounded down to a whole number."""
     height, width = picture.shape[:2]
     scale = min(room / height, GAME / width)
     scale = int(scale) if scale >= 1 else scale

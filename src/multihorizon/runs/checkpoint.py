@@ -1,7 +1,7 @@
 """Writes and reads checkpoints, which hold the training state. Reading a checkpoint cannot run code.
 
-A checkpoint is an uncompressed zip file of .npy arrays. Its name contains the checksum of its bytes. Arrays are copied
-in pieces, so that a replay buffer may be larger than the host's memory.
+A checkpoint is an uncompressed zip file of .npy arrays. The file name contains the checksum of the file. Arrays are
+copied in pieces, so that a replay buffer may be larger than the host's memory.
 """
 
 import json
@@ -37,12 +37,12 @@ from multihorizon.runs.weights import (
 PIECE_BYTES = 128 * 2**20
 KEPT = 2
 OF_ONE_ITERATION = (".tally", ".episodes")  # not stored, because each iteration resets them
-ABOUT = "run.json"  # the member that holds the number of iterations and the settings of the run
+ABOUT = "run.json"  # the part of a checkpoint that holds the number of iterations and the settings of the run
 MOST_ABOUT_BYTES = 2**24
 
 
 class OtherRunError(ValueError):
-    """Raised if a checkpoint belongs to another iteration, or to a run with other settings."""
+    """Raised if a checkpoint is of another iteration than its name says, or of a run with other settings."""
 
 
 class Checkpoints:
@@ -220,7 +220,7 @@ def _data(leaf: Any) -> Any:
 
 
 def _pieces(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[int, int, int]]:
-    """Yields slices (seed, start, stop) of an array [S L ...]. A slice has at most `PIECE_BYTES` bytes or one row."""
+    """Yields slices (seed, start, stop) of an array [S L ...]. A slice has at most `PIECE_BYTES` bytes, or one row."""
     length = shape[1] if len(shape) > 1 else 1
     size = max(1, PIECE_BYTES // max(1, itemsize * int(np.prod(shape[2:]))))
     for s in range(shape[0]):

@@ -45,7 +45,7 @@ def configured(
             "set warm_up_steps for a shorter warm-up"
         )
     if training_steps is None:
-        # All iterations have the same length, at most the default. The last iteration ends at `steps` or just after.
+        # All iterations have the same length, at most the default. The last iteration ends at `steps` or shortly later.
         a_time = -(-steps // -(-steps // default.training_steps))
     else:
         a_time = at_least("training_steps", training_steps, 1)
@@ -88,7 +88,7 @@ def stored_network(network: Any) -> ConvTorso | MlpTorso | OwnNetwork:
 
 
 def trainer_of(configuration: Configuration, env: Any = None, network: Any = None, eval_env: Any = None) -> Trainer:
-    """Returns the trainer of a run, which the caller must close. The last three arguments are user-defined parts."""
+    """Returns a trainer, which the caller must close. The last three arguments are user-defined parts of the run."""
     chosen = stored_world(configuration.environment) if env is None else world(env)
     evaluated_in = chosen.for_evaluation() if eval_env is None else world(eval_env)
     _check_counts(configuration, chosen, evaluated_in)

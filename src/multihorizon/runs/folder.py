@@ -30,7 +30,7 @@ CONFIGURATION, METRICS, WEIGHTS, CHECKPOINTS, LOCK = (
 )
 EXPERIMENT = "experiment.json"  # a file in the folder of a sweep
 LATEST = "-latest"  # suffix of the latest weights of an unfinished run
-LAST_GOOD = "-last-good"  # suffix of the weights before training diverged
+LAST_GOOD = "-last-good"  # suffix of the last weights before training diverged
 DAMAGED = "damaged-"  # prefix of the name of a damaged file
 RUN = "run"  # key of the run's identity in weights and metrics; missing in older files
 # Settings of the configuration or its schedule that may change when a run is resumed.

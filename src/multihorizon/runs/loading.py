@@ -24,7 +24,7 @@ def load_run(
         env: The user-defined environment of the run, if any.
         network: The user-defined network of the run, if any.
         eval_env: The environment for evaluation, if it differs from the training environment.
-        trust: Whether to import the Python module that the folder names for its environment, as in
+        trust: Whether to import the Python module that the environment's name refers to, such as `module` in
             `gym/module:Name-v0`.
 
     Returns:
@@ -51,7 +51,7 @@ def load(
         env: The user-defined environment of the policy, if any.
         network: The user-defined network of the policy, if any.
         seed: The seed, if the folder holds a run; by default, the first seed.
-        trust: Whether to import the Python module that the folder names for its environment, as in
+        trust: Whether to import the Python module that the environment's name refers to, such as `module` in
             `gym/module:Name-v0`.
 
     Returns:

@@ -64,7 +64,7 @@ class TensorBoard:
         self._folder = _without_links(folder, EVENTS)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        # SummaryWriter is not used, because it writes in another thread. Its errors could not be caught here.
+        # SummaryWriter is not used, because it writes in another thread. Errors in that thread cannot be caught here.
         from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import Event, SessionLog
         from tensorboardX.summary import scalar
@@ -72,10 +72,11 @@ class TensorBoard:
         now = time.time()
         if self._writer is None:
             self._folder.mkdir(exist_ok=True)
-            # The random part prevents an attacker from placing a link under this name. Names sort by time.
+            # The time sorts the names. The random part prevents an attacker from placing a link under the name.
             unique = f".{time.time_ns()}.{secrets.token_hex(8)}"
             self._writer = EventsWriter(str(self._folder / "events"), unique)
-            # START makes TensorBoard discard older events of this step and of later steps.
+            # A resumed run may log the same steps again. START makes TensorBoard discard the previous events of these
+            # steps.
             start = SessionLog(status=SessionLog.START)
             self._writer.write_event(Event(step=step, wall_time=now, session_log=start))
         for name, value in values.items():
@@ -162,7 +163,7 @@ class WandB:
 
 
 def _without_links(folder: Path, name: str, allowed: Collection[str] = ()) -> Path:
-    """Returns the path of a subfolder, and raises an error if the subfolder or an entry is a link."""
+    """Returns the path of a subfolder. Raises an error if the subfolder is a link or contains a link."""
     path = inside(folder, name)
     if path.is_dir():
         for entry in os.listdir(path):

@@ -16,7 +16,7 @@ def as_batch(obs: ArrayLike, shape: tuple[int, ...], dtype: str) -> tuple[Shaped
         array = np.asarray(obs)
     except ValueError:  # a ragged list
         array = np.asarray(None)
-    if array.dtype.kind not in "biufV":  # V is bfloat16
+    if array.dtype.kind not in "biufV":  # kind V is bfloat16
         raise InputError(f"an observation must be an array of numbers, got {shown(obs)}")
     is_single = array.shape == shape
     if not is_single and array.shape[1:] != shape:

@@ -123,8 +123,8 @@ class Policy:
         """Returns a policy that acts by another discount, with the same heads and new weights.
 
         With the default `Bootstrap.OWN`, no training is needed: each head bootstraps from its own best action,
-        regardless of the weights. Heads trained with `Bootstrap.ACTING` still estimate the returns of the policy that
-        they were trained with. The new policy acts by a weighted sum, and its `reweighting` states the error.
+        regardless of the weights. Heads trained with `Bootstrap.ACTING` still estimate the returns of the original
+        policy. The new policy acts by a weighted sum, and its `reweighting` states the error.
 
         Args:
             discount: The discount to act by: a `Discount`, such as `mh.discount.hyperbolic(0.1)` or
@@ -275,7 +275,7 @@ class Policy:
                 Other agents ignore it.
 
         Returns:
-            The index of the action, or an array [B] of them for a batch.
+            The index of the action, or an array [B] of indices for a batch.
 
         Raises:
             InputError: An argument is invalid, or does not fit `observation_shape` or `observation_dtype`.

@@ -84,7 +84,7 @@ def record(
     An interrupt stops training early, and may save a checkpoint of the last complete iteration.
 
     Returns:
-        Whether the run is finished; False if the callback stopped it early.
+        Whether the run is finished; False if the callback stopped the run early.
     """
     folder = records.folder
     records.refuse_if_finished()
@@ -99,8 +99,9 @@ def record(
     run = identity_checksum(folder)  # after `_restore`, which may store a new configuration
     saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
-    # The state after `done` iterations, for a checkpoint. It has no replay buffer in two cases: an iteration is running
-    # and changes the buffer in place, or episodes on the host are unfinished and could not be resumed.
+    # The state after `done` iterations, for a checkpoint. The state has no replay buffer in two cases. Either the next
+    # iteration is running and changes the buffer in place, or episodes on the host are unfinished and could not be
+    # resumed from a checkpoint.
     last: Any = restored if first == trainer.schedule.iterations else None
     done = first
     try:
@@ -146,7 +147,7 @@ def record(
 
 
 def _restore(checkpoints: Checkpoints, trainer: Trainer, records: Records, warn: Warn) -> tuple[Any, int]:
-    """Returns the state to resume from and the number of completed iterations. Prepares the records."""
+    """Returns the state to resume from and the number of completed iterations. Prepares `records` for writing."""
     folder, configuration = records.folder, records.configuration
     restored, first = checkpoints.restore(lambda: trainer.init(configuration.seed), warn)
     if first > trainer.schedule.iterations:
@@ -204,7 +205,7 @@ def where_to_resume(folder: Path, iterations: int, configuration: Configuration)
 
 @contextmanager
 def _writing(folder: Path, configuration: Configuration) -> Iterator[None]:
-    """Adds advice to a write error. Only code that writes belongs inside: environments may also raise `OSError`."""
+    """Adds advice to a write error. Wraps only code that writes files: environments may also raise `OSError`."""
     try:
         yield
     except (OSError, WriteError) as problem:

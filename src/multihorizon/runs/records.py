@@ -71,7 +71,7 @@ class Records:
         write_json(path, content | {"versions": versions()}, checked=True)
 
     def refuse_if_finished(self) -> None:
-        """Raises an error if the run is finished and not extended."""
+        """Raises an error if the run is finished, unless the new configuration extends the run."""
         if is_finished(self.folder) and not self._extends:
             self.tidy()  # a killed process may have left files behind
             raise InputError(f"the run in {self.folder} is finished; to extend it, resume it with more steps")
@@ -88,7 +88,7 @@ class Records:
     def rewind(self, iterations: int, warn: Callable[[str], None] = lambda message: None) -> None:
         """Removes the metrics of iterations that will be repeated, and opens the loggers.
 
-        If metrics of completed iterations are damaged or missing, the old file is kept under another name.
+        If metrics of completed iterations are damaged or missing, the old metrics file is kept under another name.
         """
         path = inside(self.folder, METRICS)
         problems: list[str] = []

@@ -236,8 +236,8 @@ def train(
         seed: The first seed.
         eval_env: Another environment to evaluate in, such as one under hazard.
         out: The run's folder. By default a temporary folder, removed when the `Run` is garbage-collected.
-        callback: Called after every iteration with its metrics, one row for each seed. Training stops if it returns
-            False.
+        callback: Called after every iteration with its metrics, one row for each seed. Training stops if the callback
+            returns False.
         loggers: Loggers that receive the metrics: `mh.loggers.TensorBoard()` (the default), `Csv()`, `WandB(...)`.
         num_envs: The number of environments for each seed.
         num_evaluation_envs: The number of environments for each seed in evaluation.
@@ -297,7 +297,7 @@ def _own(chosen: Any, network: Any, eval_env: Any) -> Own:
 
 
 def _folder(out: str | Path) -> Path:
-    """Returns the folder for a new run, or raises an error if it holds other files."""
+    """Returns the folder for a new run. Raises an error if the folder holds files but no run."""
     folder = as_path("out", out)
     if os.path.exists(folder) and not folder.is_dir():
         raise InputError(f"out must be a folder, but {folder} is a file")

@@ -16,7 +16,7 @@ from multihorizon.runs.folder import RUN, identity_checksum, other_run
 
 # Exceptions that zipfile and this module raise for a file that is damaged or not an .npz file.
 UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile)
-# The header that NumPy writes before the content of an array. Matching it is safer than evaluating it.
+# NumPy writes a header before the content of an array. Matching the header is safer than evaluating it as Python.
 MOST_HEADER_BYTES = 1_000
 HEADER = re.compile(r"\{'descr': '([^']*)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
 MOST_OVERHEAD_BYTES = 2**16  # the largest size of an .npz file without its arrays
@@ -156,6 +156,6 @@ def _read(file: zipfile.ZipFile, name: str, like: Shaped) -> np.ndarray:
             raise ValueError(f"{name} has shape {shape} ({TYPES.get(found, found)}), not {wanted} ({dtype})")
         count = array_bytes(like)
         content = stream.read(count)
-        if len(content) != count or stream.read(1):  # zipfile verifies its checksum only at the end of the array
+        if len(content) != count or stream.read(1):  # zipfile verifies the checksum only at the end of the array
             raise ValueError(f"the length of {name} does not match its shape")
     return np.frombuffer(content, dtype).reshape(wanted)

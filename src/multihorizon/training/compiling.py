@@ -24,8 +24,9 @@ OPTIONS: Options = {
 }
 
 # An additional option for programs that only update the learner. With this option, XLA does not copy every weight in
-# each update, so an update takes 47 ms instead of 57 ms. Other programs must not have this option: XLA also removed a
-# copy that storing transitions needs, so wrong observations were stored (jaxlib 0.10.2 without fusion emitters).
+# each update, so an update takes 47 ms instead of 57 ms. Other programs must not have this option. In a program that
+# stores transitions, the option made XLA remove a necessary copy, so wrong observations were stored (jaxlib 0.10.2
+# without fusion emitters).
 UPDATE_OPTIONS: Options = {"cpu": {"xla_cpu_copy_insertion_use_region_analysis": True}}
 
 # The largest number of updates in one CUDA graph. Updates in one graph share the launch cost, and sampling for an

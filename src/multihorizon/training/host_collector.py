@@ -4,8 +4,8 @@ Environments step in groups that take turns. While the device stores one group's
 other groups step. Updates follow the choice of actions, so the device learns while environments step. With one
 environment, updates precede the next action, as in the paper.
 
-The environments' state cannot be saved. Every few iterations, all episodes are therefore truncated, as by a time limit.
-Then new episodes begin.
+The environments' state cannot be saved, so a checkpoint is possible only when all environments begin new episodes.
+Every few iterations, all open episodes are therefore truncated, as by a time limit.
 
 Every value that the host sends to the device costs a transfer. The device therefore counts steps and updates itself.
 """
@@ -93,8 +93,8 @@ class HostCollector:
         size = agent.replay_capacity, num_envs, frame_shape, one.frame_dtype, one.stack
         shape = ReplayShape(*size, agent.n_steps, agent.batch, one.timing)
         self.core = Core(learner, shape)
-        # On a CPU, each update is a separate call. A single program would be a loop, in which XLA computes convolutions
-        # with only one thread.
+        # On a CPU, each update is a separate call. A single program for several updates would be a loop, in which XLA
+        # computes convolutions with only one thread.
         self.learns_at_once = jax.default_backend() != "cpu"
         self.programs = Programs(self.core, self.pace.updates)
         self._open_episodes: OpenEpisodes | None = None

@@ -17,7 +17,7 @@ class Schedule:
 
     iterations: int = 200
     training_steps: int = 250_000  # per iteration and seed
-    evaluation_steps: int = 125_000  # the current episodes are then finished; 0 means no evaluation
+    evaluation_steps: int = 125_000  # after these steps, open episodes are finished; 0 means no evaluation
 
     def __post_init__(self) -> None:
         store(

@@ -78,7 +78,7 @@ class Streams(NamedTuple):
 
     @property
     def elapsed(self) -> Int[Array, " m"]:
-        """The time since the start of each current episode. The weights of precommitted agents depend on it."""
+        """The time since the start of each current episode. The weights of a precommitted agent depend on this time."""
         return self.lengths
 
 
@@ -139,7 +139,7 @@ class Core:
         """Stores one step of several streams, and counts the episodes that ended.
 
         `ends` are the end codes of `agents.replay`. If an episode ended, `frames` contains the first frame of the next
-        episode. `first_stream` is the replay buffer's index of the first of these streams.
+        episode. `first_stream` is the index of the first given stream in the replay buffer.
         """
         latest = streams.observations[..., -self.shape.frame_shape[-1] :]
         stored = jnp.clip(rewards, -1, 1) if self.agent.clip_rewards else rewards

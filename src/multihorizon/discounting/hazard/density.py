@@ -78,7 +78,7 @@ def _cumulative(masses: np.ndarray, x: float) -> np.ndarray:
 
 
 def _integrate(function: Callable[[float], float], support: tuple[float, float]) -> Panels:
-    """Integrates p adaptively: halves each panel until the integral over the panel agrees with the two halves.
+    """Integrates p adaptively: halves each panel until the halves give the same integral as the whole panel.
 
     The first panels are evenly spaced in ln λ, at least four per decade, to resolve a prior of any scale. If the
     support is finite, eighty panels evenly spaced in λ are added to find narrow peaks.
@@ -96,7 +96,7 @@ def _integrate(function: Callable[[float], float], support: tuple[float, float])
         middle = (lows + highs) / 2
         left, right = _rule(function, lows, middle), _rule(function, middle, highs)
         change = np.abs(left[1].sum(1) + right[1].sum(1) - masses.sum(1))
-        for x in PROBES:  # the integral over a panel can be right although its interpolant is wrong
+        for x in PROBES:  # an interpolant of p can be wrong although its integral over the panel is right
             parts = _cumulative(left[1], 2 * x + 1) if x < 0 else left[1].sum(1) + _cumulative(right[1], 2 * x - 1)
             change = np.maximum(change, np.abs(parts - _cumulative(masses, x)))
         narrow = (highs - lows) <= 1e-14 * highs  # the density jumps or is singular here

@@ -106,8 +106,8 @@ class _Inverted(Prior):
     def _least_logits(self) -> tuple[float, float]:
         """The smallest logit u of the quadrature, and the smallest logit G of the table.
 
-        If the power is positive, G = 1 - p is at least e^{-37} for every float p < 1. If the power is negative, G falls
-        exponentially in y, and the table ends at G = e^{-700}.
+        If the power is positive, G is 1 - cdf. In float64, the largest cdf below 1 is 1 - 2^{-53}, so G is at least
+        e^{-37}. If the power is negative, G falls exponentially in y, and the table ends at G = e^{-700}.
         """
         return (-HIGH, -45.0) if self._power > 0 else (-40.0, -700.0)
 
