@@ -1,4 +1,4 @@
-"""Compares agents whose discount is changed after training with agents trained for the new discount.
+"""Changes the discount of trained agents, and compares them to agents that are trained for the new discount.
 
     python benchmarks/change_discount.py --out results/change-discount
 

@@ -1,4 +1,4 @@
-"""Compares agents whose discount is changed after training with agents trained for the new discount, in MinAtar.
+"""Does what change_discount.py does, but in a MinAtar game.
 
     python benchmarks/change_discount_minatar.py --episodes 500 --out results/change-discount
     python benchmarks/change_discount_minatar.py --over-k --steps 300000 --seeds 3 --out results/change-discount
@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from change_discount import HEADS, Result, changed, minimax, train, under_priors
-from hazard_in_games import MOST_STEPS, play
+from hazard_in_games import EPISODES, MOST_STEPS, play
 from matplotlib.figure import Figure
 
 import multihorizon as mh
@@ -73,7 +73,7 @@ def played(policies: list[mh.Policy], ks: np.ndarray, other: mh.Policy | None = 
     @jax.jit
     @jax.vmap
     def run(parameters: Any, key: Any) -> tuple[Any, Any]:
-        found = play(policies[0]._programs.learner, environment, parameters, key, discounts, against)
+        found = play(policies[0]._programs.learner, environment, parameters, key, discounts, EPISODES, against)
         return found.returns.mean(axis=0), found.disagreements.sum() / found.lengths.sum()
 
     returns, share = run(parameters, jax.random.split(jax.random.key(1), len(policies)))

@@ -31,6 +31,7 @@ from jaxtyping import Array, Float, Key, PyTree
 import multihorizon as mh
 from multihorizon.agents.learner import Learner
 from multihorizon.envs.environment import Environment
+from multihorizon.errors import at_least
 from multihorizon.experiments.evidence import PRIORS, T_MAX
 from multihorizon.files import write_json
 from multihorizon.training.device_collector import step_and_reset
@@ -56,18 +57,19 @@ def play(
     parameters: PyTree[Array],
     key: Key[Array, ""],
     discounts: Float[Array, "T P"],
+    episodes: int,
     other: Learner | None = None,
 ) -> Played:
-    """Plays one episode in each of `EPISODES` environments."""
+    """Plays one episode in each of several environments."""
     reset_key, act_key, step_key = jax.random.split(key, 3)
-    states, observations = jax.vmap(environment.reset)(jax.random.split(reset_key, EPISODES))
-    zeros = jnp.zeros(EPISODES)
-    nothing = Played(jnp.zeros((EPISODES, discounts.shape[1])), zeros, zeros, zeros)
+    states, observations = jax.vmap(environment.reset)(jax.random.split(reset_key, episodes))
+    zeros = jnp.zeros(episodes)
+    nothing = Played(jnp.zeros((episodes, discounts.shape[1])), zeros, zeros, zeros)
     epsilon = jnp.asarray(learner.agent.epsilon.evaluation)
 
     def step(now: Any) -> Any:
         states, observations, active, played, t = now
-        elapsed = jnp.full(EPISODES, t)
+        elapsed = jnp.full(episodes, t)
         actions = act_all(learner, parameters, jax.random.fold_in(act_key, t), observations, epsilon, elapsed)
         differs = zeros
         if other is not None:
@@ -75,7 +77,7 @@ def play(
                 act_all(one, parameters, act_key, observations, jnp.zeros(()), elapsed) for one in (learner, other)
             ]
             differs = (greedy[0] != greedy[1]).astype(jnp.float32)
-        keys = jax.random.split(jax.random.fold_in(step_key, t), EPISODES)
+        keys = jax.random.split(jax.random.fold_in(step_key, t), episodes)
         states, result, observations = jax.vmap(lambda *given: step_and_reset(environment, *given))(
             keys, states, actions
         )
@@ -91,11 +93,13 @@ def play(
     def goes_on(now: Any) -> Any:
         return jnp.any(now[2]) & (now[4] < MOST_STEPS)
 
-    begun = (states, observations, jnp.ones(EPISODES, bool), nothing, jnp.zeros((), jnp.int32))
+    begun = (states, observations, jnp.ones(episodes, bool), nothing, jnp.zeros((), jnp.int32))
     return jax.lax.while_loop(goes_on, step, begun)[3]
 
 
-def results(policies: list[mh.Policy], other: list[mh.Policy] | None = None) -> dict[str, Any]:
+def results(
+    policies: list[mh.Policy], episodes: int = EPISODES, other: list[mh.Policy] | None = None
+) -> dict[str, Any]:
     environment = world(policies[0].environment).make_for_evaluation()
     times = np.arange(MOST_STEPS)
     discounts = jnp.asarray(np.stack([mh.discount.from_prior(prior)(times) for prior in PRIORS.values()], axis=1))
@@ -106,7 +110,9 @@ def results(policies: list[mh.Policy], other: list[mh.Policy] | None = None) -> 
     @jax.jit
     @jax.vmap
     def run(parameters: Any, key: Any) -> Played:
-        return jax.tree.map(lambda x: x.mean(axis=0), play(learner, environment, parameters, key, discounts, against))
+        return jax.tree.map(
+            lambda x: x.mean(axis=0), play(learner, environment, parameters, key, discounts, episodes, against)
+        )
 
     played = run(parameters, jax.random.split(jax.random.key(1), len(policies)))
     found: dict[str, Any] = {
@@ -119,32 +125,35 @@ def results(policies: list[mh.Policy], other: list[mh.Policy] | None = None) -> 
     return found
 
 
-def evaluate(folder: Path) -> None:
+def evaluate(folder: Path, episodes: int = EPISODES) -> None:
     run = mh.load_run(folder)
     policies = [run.policy(seed) for seed in run.seeds]
-    found: dict[str, Any] = {"episodes": EPISODES, "unchanged": results(policies)}
+    found: dict[str, Any] = {"episodes": episodes, "unchanged": results(policies, episodes)}
     if policies[0].agent.name == "any-rainbow":
         changed = {
             name: [one.with_discount(mh.discount.from_prior(prior), t_max=T_MAX) for one in policies]
             for name, prior in PRIORS.items()
         }
         for name, mine in changed.items():
-            found[name] = results(mine, changed[CAUTIOUS if name == BOLD else BOLD])
+            found[name] = results(mine, episodes, changed[CAUTIOUS if name == BOLD else BOLD])
             reweighting = mine[0].reweighting
             assert reweighting is not None
             found[name]["max_error"] = reweighting.max_error
         found["heads"] = {}
         for gamma in policies[0].agent.horizons.gammas:
             alone = [replace(one, agent=one.agent.with_settings(acting=float(gamma))) for one in policies]
-            found["heads"][f"{gamma:.4g}"] = results(alone)["returns"]
+            found["heads"][f"{gamma:.4g}"] = results(alone, episodes)["returns"]
     write_json(folder / "hazard.json", found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of finished runs with weights")
-    for folder in parser.parse_args().runs:
-        evaluate(folder)
+    parser.add_argument("--episodes", type=int, default=EPISODES, help=f"episodes per seed (default: {EPISODES})")
+    options = parser.parse_args()
+    at_least("--episodes", options.episodes, 1)
+    for folder in options.runs:
+        evaluate(folder, options.episodes)
         print(f"{folder / 'hazard.json'} written", flush=True)
 
 

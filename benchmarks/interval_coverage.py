@@ -9,8 +9,8 @@ The first table is for the IQM over games. Each trial draws a few runs (seeds) o
 - In the rows `lognormal`, the means are spread as widely as the scores of Atari games. The noise is normal, with a
   standard deviation of 3% of the mean.
 
-The true value is the IQM of 40,000 runs of each game. An IQM leaves out a fraction of the highest and of the lowest
-scores. This fraction is the same for the 40,000 runs as for the few runs of a trial.
+The true value is the IQM of 40,000 runs of each game. An IQM leaves out a quarter of the scores at each end. A trial
+has few scores, so it leaves out a rounded number of them. The true value leaves out the same rounded fraction.
 
 The second and the third table are for our interval of the probability of improvement in one game. A trial has no
 interval if all resamples give the same result. Trials without an interval do not count.

@@ -93,8 +93,7 @@ class Subject:
 
         def several(updates: int = updates) -> None:
             # All streams wait for the current stream before any seed starts. PyTorch reuses streams, so the current
-            # stream may also be the stream of a seed. After this seed has started, waiting for the current stream means
-            # waiting for the updates of this seed.
+            # stream may also be the stream of a seed. Streams that wait later would wait for the updates of that seed.
             for stream in self._streams:
                 stream.wait_stream(torch.cuda.current_stream())
             for seed in range(len(self.agents)):

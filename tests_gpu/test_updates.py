@@ -52,7 +52,7 @@ def distance(a: Any, b: Any) -> float:
 def test_updates_with_and_without_kernels_agree(
     monkeypatch: pytest.MonkeyPatch, dtype: str, heads: int, seeds: int
 ) -> None:
-    """Rounding errors grow during training, so the test compares two distances between final weights.
+    """Rounding errors grow during training, so the final weights cannot be compared with a fixed tolerance.
 
     The kernels may change the final weights at most twice as much as a tiny change of the initial weights does.
     """

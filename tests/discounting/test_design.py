@@ -60,7 +60,7 @@ def test_design_reports_the_largest_error_over_the_whole_range_of_k() -> None:
 
 
 def test_late_deadline_does_not_worsen_the_fit_of_other_discounts() -> None:
-    """No number of heads expresses the deadline, but one head expresses each exponential discount."""
+    """Heads cannot express the deadline exactly. Each of the exponential discounts needs one head."""
     family = [discount.deadline(100), discount.exponential(0.5), discount.exponential(0.6)]
     design = design_horizons(family, 3, gamma_max=0.995, t_max=300)
     deadline, *others = (fit.max_error for fit in design.fits)

@@ -17,10 +17,9 @@ def test_discounted_returns_equal_returns_under_sampled_hazard(monkeypatch: pyte
     monkeypatch.setattr(sys, "path", [BENCHMARKS, *sys.path])
     import hazard_in_games
 
-    monkeypatch.setattr(hazard_in_games, "EPISODES", 500)
     run = mh.train("dqn", "foraging", steps=2_500, training_steps=2_500, evaluation_steps=0)
     policy = run.policy()
-    found = hazard_in_games.results([policy])
+    found = hazard_in_games.results([policy], episodes=500)
     for name in ("exponential-0.1", "two-point"):
         sampled = mh.evaluate(policy, episodes=4_000, hazard=PRIORS[name])
         error = sampled.std / np.sqrt(len(sampled)) * np.hypot(1, np.sqrt(4_000 / 500))

@@ -77,7 +77,7 @@ class Sweep:
                 self._running.pop(told[1], None)
 
     def worker(self, but: int = 0) -> int:
-        """Returns a process that trains an unfinished run with a checkpoint. Does not return the process `but`."""
+        """Returns a process that trains an unfinished run with a checkpoint, except the process with the ID `but`."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self.process.poll() is None:
             for run in EXPERIMENT.runs:

@@ -126,7 +126,7 @@ def test_rejected_extension_leaves_a_finished_run_unchanged(tmp_path: Path) -> N
     assert (run.folder / "config.json").read_bytes() == before
 
 
-def test_linked_weights_are_read_outside_the_run_folder_but_refused_inside(tmp_path: Path) -> None:
+def test_a_symbolic_link_to_weights_is_refused_only_if_the_link_is_in_the_run_folder(tmp_path: Path) -> None:
     agent = mh.agent("dqn", warm_up_steps=100)
     run = mh.train(agent, "foraging", steps=200, training_steps=100, evaluation_steps=0, out=tmp_path / "run")
     best, inside = tmp_path / "best.npz", run.folder / "weights-000001.npz"

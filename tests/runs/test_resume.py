@@ -156,7 +156,7 @@ def test_interrupt_keeps_the_checkpoint_that_holds_the_replay_buffer(tmp_path: P
         np.testing.assert_array_equal(value, weights(tmp_path / "stopped")[name])
 
 
-def test_resuming_a_run_without_its_final_weights_writes_the_same_weights(tmp_path: Path) -> None:
+def test_resume_restores_a_deleted_file_of_final_weights(tmp_path: Path) -> None:
     run(tmp_path)
     kept = weights(tmp_path)
     (tmp_path / "weights.npz").unlink()
@@ -221,8 +221,8 @@ def test_checkpoints_wait_until_all_episodes_have_ended(tmp_path: Path) -> None:
 def test_the_time_between_checkpoints_decides_how_often_episodes_are_cut_off(minutes: float, expected: int) -> None:
     """CartPole's longest episode has 500 steps. In an iteration, each of the 4 environments takes 100 steps.
 
-    The longest episode therefore lasts 5 iterations. By default (10 minutes), episodes are cut off after every fifth
-    iteration. With `checkpoint_minutes=0`, episodes are cut off after every iteration.
+    The longest episode therefore lasts 5 iterations. With the default checkpoint_minutes=10, episodes are cut off after
+    every fifth iteration. With checkpoint_minutes=0, they are cut off after every iteration.
     """
     chosen = world("gym/CartPole-v1")
     configuration = configured_for(

@@ -197,5 +197,5 @@ class Learner:
         return state._replace(target=jax.tree.map(jnp.copy, state.computed_with))
 
     def copies_target_after(self, updates: Any) -> Any:
-        """Returns whether the target network is copied after the first `updates` updates of the run."""
+        """Returns whether the target network is copied when the run has made exactly `updates` updates."""
         return updates % self.target_period_updates == 0

@@ -55,7 +55,9 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         show_json(asked[0])
         return
-    for result, title in zip(asked, (wanted.label, "an exponential discounter, equally impatient now"), strict=True):
+    for result, title in zip(
+        asked, (wanted.label, "exponential discount with the same values for an offer now"), strict=True
+    ):
         rows = [
             [
                 f"{options.sooner:g} {_when(wait, options.unit)}, "

@@ -235,9 +235,8 @@ def _solved(
         block[np.arange(len(d))[:, None], place[d][:, None] * count + np.arange(count)] = -sign * terms[t] * unit
         block[:, size:-1] = -sign * slopes[t] * heads.weights[d]
         block[:, -1] = -scale
-        # The residual has two bounds: A = floor + error, and B = top + error / steepness. If the program lowers the
-        # error, A falls faster than B. If A is smaller than B at the current error, A therefore stays smaller than B,
-        # and B needs no constraint.
+        # The residual has two upper bounds: A = floor + error, and B = top + error / steepness. When the error falls,
+        # A falls faster than B. If A is already smaller than B, it stays smaller, and B needs no constraint.
         is_steep = problem.top + error / problem.steepness < problem.floors[d] + error
         steep = block[is_steep]
         steep[:, -1] /= problem.steepness

@@ -18,13 +18,13 @@ from multihorizon.discounting.sources import as_discount, sampled
 from multihorizon.errors import InputError, at_least, inside, is_number, shown_gamma
 
 PER_DECADE = 3  # the search uses at least PER_DECADE values of k per decade
-CHECKED = 6  # errors are computed at about CHECKED times as many values of k as the search uses
+CHECKED = 6  # if the search uses n values of k, the stated errors are computed at about CHECKED · n values
 Source = Discount | Prior | Callable[[float], float]
 
 
 @dataclass(frozen=True)
 class Design:
-    """Discount factors that serve a family of discounts, and the errors of other designs.
+    """Discount factors for a family of discounts, and the errors that more heads or a larger cap would give.
 
     Attributes:
         gammas: The discount factors, increasing [H].

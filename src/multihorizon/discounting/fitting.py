@@ -2,9 +2,8 @@
 
 A linear program finds the weights that minimise the largest error. Its matrix has a column γ^t for each head. With many
 heads, the columns are nearly equal, and solvers fail or lose precision. `minimax_weights` therefore starts with a few
-columns, and adds the columns that reduce the error according to the dual solution. In each round, the residuals are
-divided by the remaining error. The dual solution also gives a lower bound on the error that any number of heads can
-reach.
+columns, and adds the columns that reduce the error according to the dual solution. The dual solution also gives a lower
+bound on the error that any number of heads can reach.
 """
 
 import math
@@ -103,7 +102,7 @@ def _minimax_fit(
 
 
 def fitted_steps(wanted: Float[np.ndarray, "D every_step"], count: int) -> Int[np.ndarray, " T"]:
-    """Returns about `count` times, which are densest at small t, and the times around jumps of the discounts."""
+    """Returns about `count` values of t, densest near 0, and the values of t around jumps of the discounts."""
     spread = np.unique(np.round(np.geomspace(1, wanted.shape[1], count)).astype(int)) - 1
     bends = np.abs(np.diff(wanted, n=2)).max(axis=0)  # at t = 1, 2, ...
     jumps = 1 + peaks(np.where(bends > JUMP, bends, -np.inf), MOST_ADDED)

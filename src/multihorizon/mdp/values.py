@@ -19,7 +19,7 @@ from multihorizon.mdp.model import HazardousMDP, Policy, check_mdp
 TOLERANCE = 1e-12  # largest error of a truncated sum, relative to the largest value
 BLOCK = 64  # number of times at which s(t) d(t) is evaluated at once
 FEW_ROWS = 10_000  # transitions are split into unit steps if this gives at most FEW_ROWS state-action pairs
-ESTIMATED_AT = 4096  # after this number of terms, the sum is abandoned if it would need too many terms
+ESTIMATED_AT = 4096  # after this number of terms, `action_values` estimates how many more terms it needs
 
 
 def action_values(mdp: HazardousMDP, policy: Policy) -> Float[np.ndarray, "S A"]:

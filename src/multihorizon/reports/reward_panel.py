@@ -27,8 +27,7 @@ class RewardPanel:
     def drawn(self, step: int) -> UInt8[np.ndarray, "h w 3"]:
         """Returns the panel at a step, with a bar for each time bin.
 
-        The reward of the largest bar may come before or after the times of its bin. A line at the end of the largest
-        bar shows all times at which this reward may come.
+        The times of a decoded reward are uncertain. For the largest bar, a line shows the range of possible times.
         """
         pixels = self.empty.copy()
         rewards = self.timeline.rewards[step]

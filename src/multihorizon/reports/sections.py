@@ -217,7 +217,7 @@ def _describe_aggregates(found: Aggregates, styles: LineStyles) -> list[Section]
     title = "Human-normalised aggregates"
     excluded = f" Excluded for lack of a human score: {', '.join(found.excluded)}." if found.excluded else ""
     if not found.entries:
-        said = f"There are no aggregates, because the agents share no environment with a human score.{excluded}"
+        said = f"There are no aggregates: no game with a human score was played by all agents.{excluded}"
         return [Section("aggregate", title, said)]
     games = sorted({len(played) for played in found.environments.values() if played})
     estimates = [estimate for entry in found.entries for estimate in entry.measures.values()]

@@ -37,7 +37,8 @@ class Logger(Protocol):
         Args:
             folder: The run's folder.
             settings: The run's configuration, as JSON.
-            step: The step at which training starts or resumes. A resumed run logs all later steps again.
+            step: The step at which training starts or resumes. A resumed run repeats the steps after `step`, and logs
+                them again.
         """
 
     def log(self, step: int, values: Mapping[str, float]) -> None:

@@ -84,8 +84,8 @@ class Policy:
             The environment with its default settings.
 
         Raises:
-            InputError: The environment has other observations or actions than the policy, or a user-defined environment
-                must be given as `env`.
+            InputError: The environment has other observations or actions than the policy. Or the training environment
+                was user-defined, and `env` is None.
         """
         given = self.own_env if env is None else env
         chosen = stored_world(self.environment) if given is None else world(given)

@@ -94,7 +94,7 @@ def _most_bytes(like: Mapping[str, Shaped]) -> int:
 
 
 def open_zip(stream: BinaryIO, count: int) -> zipfile.ZipFile:
-    """Opens a zip file of about `count` arrays, unless its directory is too long."""
+    """Opens a zip file of about `count` arrays, unless its list of contents is too long."""
     limited: Any = _Limited(stream, MOST_OVERHEAD_BYTES + count * MOST_HEADER_BYTES)
     file = zipfile.ZipFile(limited)
     limited.most = None
@@ -113,7 +113,7 @@ class _Limited:
             return self._file.read(size)
         content = self._file.read(min(size, self.most + 1) if size >= 0 else self.most + 1)
         if len(content) > self.most:
-            raise ValueError("its directory is too long")
+            raise ValueError("its list of contents is too long")
         return content
 
 
