@@ -9,9 +9,9 @@ the mean return of each seed under each prior.
 
 A run of `any-rainbow` is also evaluated in two other ways:
 
-- The agent acts by the discount of each prior. In each visited state, its greedy action is compared with the greedy
-  action under another prior. hazard.json contains the fraction of states in which the two actions differ. Usually, the
-  other prior is the least hazardous prior. The least hazardous prior itself is compared with the most hazardous prior.
+- The agent acts by the discount of each prior. hazard.json contains the fraction of visited states in which the greedy
+  action differs from the greedy action under the least hazardous prior. For the least hazardous prior itself, the
+  comparison is with the most hazardous prior.
 - The agent acts by each of its heads alone, like an agent with a single γ.
 
 hazard_table.py makes tables from these files.

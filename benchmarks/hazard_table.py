@@ -79,7 +79,7 @@ def rows(found: Any) -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders with a hazard.json of any-rainbow")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of runs of 'any-rainbow'")
     for folder in parser.parse_args().runs:
         found = json.loads((folder / "hazard.json").read_text())
         if "heads" not in found:

@@ -79,8 +79,8 @@ def disturb(
                 break
         problem = disturbances.finish(folder, cache) or disturbances.compare(whole, folder)
         if problem is not None:
-            tally.failures.append({"case": f"the end of {folder.name}", "problem": problem})
-            print(f"{tally.kind}, the end of {folder.name}: {problem}", flush=True)
+            tally.failures.append({"case": f"the result of {folder.name}", "problem": problem})
+            print(f"{tally.kind}, the result of {folder.name}: {problem}", flush=True)
         shutil.rmtree(folder)
 
 

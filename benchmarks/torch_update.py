@@ -92,8 +92,7 @@ class Subject:
     def runner(self, form: str, updates: int, draws: torch.Tensor | None = None) -> Callable[[], None]:
 
         def several(updates: int = updates) -> None:
-            # All streams wait for the current stream before any seed starts. PyTorch reuses streams, so the current
-            # stream may also be the stream of a seed. Streams that wait later would wait for the updates of that seed.
+            # This loop comes before the first update, because the current stream may be the stream of a seed.
             for stream in self._streams:
                 stream.wait_stream(torch.cuda.current_stream())
             for seed in range(len(self.agents)):

@@ -49,8 +49,7 @@ def test_loss_and_gradient_errors_stay_within_rounding_bounds(heads: int, action
         mine = np.swapaxes(matrix[:, action], 0, 1)  # [B H Z F]
         logits = np.einsum("bhzf,bf->bhz", mine, rows) + np.swapaxes(bias[:, action], 0, 1)
         scale = np.einsum("bhzf,bf->bhz", np.abs(mine), np.abs(rows)) + np.abs(np.swapaxes(bias[:, action], 0, 1))
-        # The kernel uses no tensor cores, so the factors of a product are exact in both dtypes. For exact factors, the
-        # bound is `product_error("bfloat16", ...)`.
+        # The kernel uses no tensor cores, so it does not round factors. This is the case "bfloat16" of `product_error`.
         logit_error = (product_error("bfloat16", FEATURES + 2) * scale).max(axis=2)  # [B H]
         # The sum over atoms has an error of ATOMS units in the last place. The functions exp and log add a few units.
         logits = logits - logits.max(axis=2, keepdims=True)

@@ -94,7 +94,7 @@ def test_values_summed_over_reward_times_match_an_average_over_linear_systems(
 
 @settings(max_examples=10)
 @given(st.integers(0, 1000))
-def test_values_summed_over_reward_times_match_values_in_unit_steps(seed: int) -> None:
+def test_values_with_whole_durations_equal_values_of_the_same_task_in_unit_steps(seed: int) -> None:
     mdp, policy = random_mdp(seed, whole=True)
     mdp = replace(mdp, discount=discount.hyperbolic(0.3))
     with pytest.MonkeyPatch.context() as patch:

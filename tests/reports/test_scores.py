@@ -40,7 +40,7 @@ def test_unfinished_runs_are_compared_over_shared_iterations(tmp_path: Path) -> 
     assert scores.notes[0] == (
         "atari/Pong: compared over the first 3,000,000 frames, which is all that multi-rainbow has."
     )
-    assert "With a single seed there are no bands and no intervals: multi-rainbow." in scores.notes
+    assert "Runs with a single seed have no bands and no intervals: multi-rainbow." in scores.notes
 
 
 def test_runs_with_few_iterations_do_not_shorten_the_comparison(tmp_path: Path) -> None:
@@ -128,4 +128,4 @@ def test_note_on_single_seeds_counts_the_seeds_of_all_runs(tmp_path: Path) -> No
     write_run(tmp_path / "d", "dqn", "pathworld", [[1.0], [2.0]])
     write_run(tmp_path / "e", "c51", "pathworld", [[1.0]])
     notes = score_runs(read(tmp_path)).notes
-    assert "With a single seed there are no bands and no intervals: c51, dqn in foraging." in notes
+    assert "Runs with a single seed have no bands and no intervals: c51, dqn in foraging." in notes

@@ -17,7 +17,7 @@ def test_a_report_needs_only_one_seed_of_one_agent(tmp_path: Path) -> None:
     made = build_report(read_runs(tmp_path, pytest.fail))
     write_report(made, tmp_path / "out")
     page = (tmp_path / "out/index.html").read_text()
-    assert "With a single seed there are no bands and no intervals: rainbow." in page
+    assert "Runs with a single seed have no bands and no intervals: rainbow." in page
     assert "no game with a human score was played by all agents" in page
     assert [section.name for section in made.sections] == ["aggregate", "discount", "learning", "scores", "runs"]
     assert not any(axes.collections for drawn in made.sections[2].figures for axes in drawn.figure.axes)

@@ -189,8 +189,7 @@ def _write(
         timing=jax.tree.map(write, replay.timing, rows.timing),
     )
     # The new row cannot be sampled yet, because its return is unknown. In a full buffer, the rows after the new row are
-    # the oldest rows. These rows cannot be sampled, because frames of their stacks have been overwritten. The
-    # program excludes these places also before the buffer is full, when the rows there are still valid.
+    # the oldest rows. These rows cannot be sampled, because frames of their stacks have been overwritten.
     lost = (row + jnp.arange(shape.stack)[:, None]) % shape.rows  # [k m]
     ready = (row - shape.n_steps) % shape.rows
     is_step = replay.ends[ready * shape.streams + streams] != FINAL

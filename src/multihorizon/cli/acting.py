@@ -69,7 +69,7 @@ def changed(policy: "Policy", options: argparse.Namespace) -> "Policy":
 
     if options.risk is not None:
         policy = policy.with_risk(risk(options.risk))
-    if options.consistency == "naive":  # before the fit, because a precommitted agent refuses some weights
+    if options.consistency == "naive":  # a precommitted agent would refuse some horizon weights
         policy = policy.with_consistency("naive")
     if options.discount or options.prior:
         fit = one_of("fit", options.fit or "minimax", FITS)

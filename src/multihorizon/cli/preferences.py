@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
         show_json(asked[0])
         return
     for result, title in zip(
-        asked, (wanted.label, "exponential discount with the same values for an offer now"), strict=True
+        asked, (wanted.label, "exponential discount with the same value of the later reward today"), strict=True
     ):
         rows = [
             [

@@ -27,7 +27,7 @@ class RewardPanel:
     def drawn(self, step: int) -> UInt8[np.ndarray, "h w 3"]:
         """Returns the panel at a step, with a bar for each time bin.
 
-        The times of a decoded reward are uncertain. For the largest bar, a line shows the range of possible times.
+        It is uncertain when a reward comes. For the largest bar, a line shows the range of possible times.
         """
         pixels = self.empty.copy()
         rewards = self.timeline.rewards[step]

@@ -221,7 +221,7 @@ def _note_missing(runs: list[RunHistory]) -> list[str]:
     single = [(label, environment) for (label, environment), count in seeds.items() if count == 1]
     alone = sorted({f"{label} in {environment}" if label in enough else label for label, environment in single})
     notes = [f"No scores yet: {_enumerate(waiting)}."] if waiting else []
-    return notes + ([f"With a single seed there are no bands and no intervals: {_enumerate(alone)}."] if alone else [])
+    return notes + ([f"Runs with a single seed have no bands and no intervals: {_enumerate(alone)}."] if alone else [])
 
 
 def _count_seeds(runs: list[RunHistory]) -> dict[tuple[str, str], int]:

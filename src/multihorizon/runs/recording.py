@@ -173,7 +173,7 @@ def _write_weights(records: Records, parameters: Any, done: int) -> None:
 
 
 def _is_worth_saving(state: Any, done: int, checkpointed: int) -> bool:
-    """Returns whether to save a state. Without a replay buffer, a state is saved only as the first checkpoint."""
+    """Returns whether to save a state. A state without a replay buffer is saved only if there is no checkpoint yet."""
     return done != checkpointed and (state.replay is not None or not checkpointed)
 
 

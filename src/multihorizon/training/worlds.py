@@ -62,7 +62,7 @@ class World:
         return self if self.judged_in is None else replace(self, on_device=self.judged_in, judged_in=None)
 
     def make_for_evaluation(self, hazard: Prior | None = None) -> Environment:
-        """Makes the evaluation environment. With a hazard, it is the training environment under that hazard."""
+        """Makes the evaluation environment, or the training environment under `hazard` if a hazard is given."""
         assert self.on_device is not None
         if hazard is not None:
             return Hazard(self.on_device(), hazard)
