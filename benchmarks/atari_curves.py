@@ -20,7 +20,7 @@ from multihorizon.runs.folder import CONFIGURATION
 from multihorizon.runs.metrics import read_metrics
 
 PAPERS_EPSILON = 1.5e-4
-# Label, colour and line style of each agent with the paper's ε of Adam (True), and with a tenth of this ε (False).
+# Label, colour and line style, by agent and by whether Adam has the paper's ε.
 STYLES = {
     ("rainbow", True): ("Rainbow", ORANGE, "-"),
     ("rainbow", False): ("Rainbow, ε/10", ORANGE, "--"),

@@ -3,9 +3,9 @@
     python benchmarks/run_queue.py results --list
     python benchmarks/run_queue.py results --minutes 27 --only atari
 
-FOLDER contains one folder for each experiment. A run is done if its metrics are complete, even if its weights
-were removed. Runs train in the order of the list. A run is skipped if its estimated time exceeds the time left. Two
-queues can share a folder: for example one for Atari, which needs the CPU, and one for MinAtar.
+The folder on the command line contains one folder for each experiment. A run is done if its metrics are complete,
+even if its weights were removed. Runs train in the order of the list. A run is skipped if its estimated time exceeds
+the time left. Two queues can share a folder: for example one for Atari, which needs the CPU, and one for MinAtar.
 
 Runs of `hazard-minatar` are evaluated under all priors right after training. Without --keep, the weights, events and
 checkpoints of finished runs are removed.

@@ -116,7 +116,7 @@ def test_invalid_input_is_rejected_with_a_message() -> None:
 
 
 def test_dqn_weights_start_within_xavier_bounds() -> None:
-    """The bounds are those of TF-Slim's default initialiser, if each head is a separate layer."""
+    """TF-Slim's default initialiser has the same bounds for networks in which each head is a separate layer."""
     network = make_network(jax.random.key(0), NATURE, (84, 84, 4), (10, 18), initial=Initial.XAVIER)
     first, second, third = network.torso.layers
     for weight, fans in (

@@ -46,7 +46,7 @@ def test_progress_lines_show_steps_returns_and_time(
         report(Progress(700, [None], 1.25, 0.01, 10.0))
         finished(outcome(1_000, evaluated=12.0))
     assert capsys.readouterr().err.splitlines() == [
-        "rainbow: 400 of 4,000 frames, return -, ε 1.00",
+        "rainbow: 400 of 4,000 frames, warm-up, return -, ε 1.00",
         "rainbow: 800 of 4,000 frames, return 8.00, ε 0.50, loss 1.500",
         "rainbow: 1,200 of 4,000 frames, return 7.00, ε 0.50, loss 1.500, 40 frames/s, 70 s left",
         "rainbow: 2,400 of 4,000 frames, return 20.00 (evaluated 11.00), ε 0.01, loss 1.250, 40 frames/s, 50 s left",

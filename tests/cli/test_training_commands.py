@@ -127,9 +127,9 @@ def test_train_command_writes_a_run(capsys: pytest.CaptureFixture[str], tmp_path
         ("train rainbow --env foraging --set replay_capacity=35", "use 36 or more"),
         ("train rainbow --env foraging --set replay_capacity=2100000000", "are free; use fewer"),
         ("train rainbow --env atari/Pongg", "(did you mean 'Pong'?); `multihorizon games` lists all 60"),
-        ("resume nowhere", "nowhere is not a run"),
-        ("evaluate nowhere", "nowhere holds neither a policy (policy.json) nor a run (config.json)"),
-        ("watch nowhere", "nowhere holds neither a policy (policy.json) nor a run (config.json)"),
+        ("resume nowhere", "nowhere does not exist"),
+        ("evaluate nowhere", "nowhere does not exist"),
+        ("watch .", ". holds neither a policy (policy.json) nor a run (config.json)"),
         ("foraging --seed -1", "--seed must be a whole number"),
     ],
 )

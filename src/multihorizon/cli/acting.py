@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--discount", metavar="NAME", help="discount to act by; see below (default: RUN's discount)")
     prior = "hazard prior that implies the discount, such as exponential:0.05; several priors form an equal mixture"
     options.add_argument("--prior", metavar="NAME", action="append", help=prior)
-    fitted = "with --discount or --prior: last step of the fit, such as the length of an episode (default: 1000)"
+    fitted = "with --discount or --prior: the weights are fitted for times up to this step (default: 1000)"
     options.add_argument("--t-max", type=running.whole, metavar="T", help=fitted)
     how = "with --discount or --prior: criterion of the fit (default: minimax)"
     options.add_argument("--fit", metavar="|".join(FITS), help=how)

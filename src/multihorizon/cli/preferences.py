@@ -10,7 +10,7 @@ from multihorizon.errors import at_least, positive
 if TYPE_CHECKING:
     from multihorizon.discounting import Discount
 
-SUMMARY = "1M now or 1.1M tomorrow? Shows the preference, and the wait after which it reverses"
+SUMMARY = "compares a sooner, smaller reward with a later, larger one, and finds when the preference reverses"
 DESCRIPTION = """\
 Compares a smaller, sooner reward with a larger, later reward: once now, and once after a wait. Under a hyperbolic
 discount, the preference can reverse as the wait grows. Under an exponential discount, the preference never reverses.
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
         show_json(asked[0])
         return
     for result, title in zip(
-        asked, (wanted.label, "exponential discount with the same value of the later reward today"), strict=True
+        asked, (wanted.label, f"exponential discount with the same d({options.delay:g})"), strict=True
     ):
         rows = [
             [

@@ -68,7 +68,7 @@ class _Run:
 
     def goes_on(self, progress: "Progress") -> str:
         now = time.monotonic()
-        doing = "evaluating" if progress.evaluated else "warming up" if progress.loss is None else "learning"
+        doing = "evaluating" if progress.evaluated else "warm-up" if progress.loss is None else "learning"
         speed = f", {progress.steps_per_second * self._frames:,.0f} {self._unit}/s"
         # The first report of each phase omits the speed, because its time includes compilation.
         if doing not in self._told:
@@ -81,9 +81,9 @@ class _Run:
             played = f"{steps * self._frames:,} {self._unit}, {counted(episodes, 'episode')}"
             return f"evaluating: {played}, return {mean(progress.returns)}{speed}"
         self._returns = mean(progress.returns, self._returns)
-        loss = "" if progress.loss is None else f", loss {progress.loss:.3f}"
+        phase, loss = ("warm-up, ", "") if progress.loss is None else ("", f", loss {progress.loss:.3f}")
         left = self._left(now, progress.step)
-        return f"return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}{speed}{left}"
+        return f"{phase}return {self._returns}{self._evaluated}, ε {progress.epsilon:.2f}{loss}{speed}{left}"
 
     def _left(self, now: float, step: int) -> str:
         """Estimates the remaining time. After the first iteration, the estimate includes evaluation."""

@@ -21,7 +21,7 @@ EPILOG = """\
 experiments (--dry-run shows their runs, time and disk space):
   pathworld        the paper's Pathworld agents as networks, evaluated under hazard
   hazard           matched and mismatched beliefs about risk, in the foraging world
-  minatar          a small version of ablation, in 3 MinAtar games; takes minutes on one GPU
+  minatar          a small version of the experiment 'ablation', in 3 MinAtar games; minutes on a GPU
   grids            three grids (the paper's, Gauss, minimax) in MinAtar and the foraging world
   hyper-vs-multi   Rainbow, Multi- and Hyper-Rainbow in 19 Atari games
   auxiliary        Rainbow and Multi-Rainbow in 60 Atari games
@@ -58,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint-minutes",
         type=float,
-        default=5.0,
+        default=10.0,
         metavar="M",
-        help="minimum minutes between two checkpoints (default: 5)",
+        help="minimum minutes between two checkpoints (default: 10)",
     )
     parser.add_argument("--device", metavar="cpu|gpu", help="device to compute on (default: a GPU if there is one)")
     parser.add_argument(

@@ -141,7 +141,7 @@ def _remedy(horizons: Horizons, wanted: Discount, values: np.ndarray, allowed: f
 
 
 def _enough_heads(wanted: Discount, values: np.ndarray, cap: float, allowed: float) -> tuple[str, str]:
-    """Returns how many heads with γ ≤ cap express the discount, in words such as "3 heads" and "suffice"."""
+    """Returns two parts of a message, such as "3 heads" and "suffice", on the heads that the discount needs."""
     target = values / values[0]
     found = search(target[None], cap, np.array([least_error(target, cap)]))
     for count, heads in enumerate(islice(found, MOST_SUGGESTED), 1):

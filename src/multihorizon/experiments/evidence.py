@@ -19,7 +19,7 @@ MILLION_FRAMES = 250_000  # agent steps
 # The discounts that the presets are configured for.
 EXPONENTIAL, HYPERBOLIC = discount.exponential(0.99), discount.hyperbolic(0.01)
 
-# Exponential priors with k from 0.01 to 1, a bounded prior, and a prior with either little or much hazard.
+# Exponential priors with k from 0.01 to 1, a bounded prior, and a prior with two values: a small and a large hazard.
 PRIORS: dict[str, Prior] = {
     "exponential-0.01": hazard.Exponential(0.01),
     "exponential-0.1": hazard.Exponential(0.1),

@@ -132,7 +132,7 @@ def _period(chain: sparse.csr_array) -> int:
         root = int(np.flatnonzero(label == one)[0])
         steps = csgraph.dijkstra(chain, indices=root, unweighted=True)
         # The period of a class is the greatest common divisor of its cycle lengths. The numbers
-        # steps[start] + 1 - steps[end] of all transitions have the same greatest common divisor.
+        # steps[start] + 1 - steps[end] of all transitions have the same divisor as the cycle lengths.
         lengths = np.abs(steps[starts[inside]] + 1 - steps[ends[inside]]).astype(int)
         period = math.lcm(period, int(np.gcd.reduce(lengths)))
     return period

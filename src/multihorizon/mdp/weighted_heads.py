@@ -94,7 +94,7 @@ class WeightedHeads:
 
     @property
     def ratios(self) -> Float[np.ndarray, " H"]:
-        """The discount factors divided by the largest discount factor, so that not all powers underflow."""
+        """The discount factors divided by the largest one. Powers of the largest ratio are 1 and do not underflow."""
         gammas = self.horizons.gammas
         return gammas / gammas[-1] if gammas[-1] > 0 else np.ones(1)
 

@@ -195,6 +195,8 @@ def read_configuration(folder: Path) -> Configuration:
         InputError: The folder holds no run, or its configuration is damaged.
     """
     path = folder / CONFIGURATION
+    if not os.path.exists(folder):
+        raise InputError(f"{folder} does not exist")
     if not os.path.isfile(path):
         raise InputError(f"{folder} is not a run: it has no {CONFIGURATION}")
     content = read_json(path)

@@ -94,7 +94,7 @@ def newest_weights(folder: Path) -> Path:
     for suffix in ("", LATEST):
         if weights_path(folder, suffix).is_file():
             return weights_path(folder, suffix)
-    raise InputError(f"{folder} has no weights file yet; a run writes weights after each iteration")
+    raise InputError(f"{folder} has no weights file: it has no finished iteration, or its weights were removed")
 
 
 def tidy(folder: Path) -> None:

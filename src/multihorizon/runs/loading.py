@@ -67,4 +67,6 @@ def load(
         return load_policy(folder, env, network, trust)
     if os.path.isfile(folder / CONFIGURATION):
         return load_run(folder, env=env, network=network, trust=trust).policy(seed)
+    if not os.path.exists(folder):
+        raise InputError(f"{folder} does not exist")
     raise InputError(f"{folder} holds neither a policy ({POLICY}) nor a run ({CONFIGURATION})")

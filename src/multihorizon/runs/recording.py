@@ -99,9 +99,8 @@ def record(
     run = identity_checksum(folder)  # after `_restore`, which may store a new configuration
     saved, checkpointed = time.monotonic(), first
     discount = acted_by(configuration.agent)
-    # The state after `done` iterations, for a checkpoint. The state has no replay buffer in two cases. Either the next
-    # iteration is running and changes the buffer in place, or episodes on the host are unfinished and could not be
-    # resumed from a checkpoint.
+    # The state after `done` iterations, for a checkpoint. The state has no replay buffer in two cases: while the
+    # next iteration changes the buffer in place, and while episodes on the host are unfinished.
     last: Any = restored if first == trainer.schedule.iterations else None
     done = first
     try:

@@ -50,7 +50,7 @@ class Pace:
         return -(-steps // self.steps)
 
     def learns_from(self, first: int, held_steps: int) -> int:
-        """Returns the number of the next cycle that has updates, if cycle `first` is about to begin.
+        """Returns the index of the first cycle with updates, counted from cycle `first`, which begins next.
 
         `held_steps` is the number of steps in the replay buffer. If a run is resumed from a checkpoint without the
         replay buffer, the buffer is refilled before the next update.
