@@ -124,5 +124,5 @@ def test_precommitted_agents_are_refused_in_environments_with_durations() -> Non
     shape, actions = chosen.spaces()
     parameters = Learner(agent, actions, shape, chosen.torso).init(jax.random.key(0)).parameters
     policy = Policy(agent, "shortcut", actions, shape, "float32", chosen.torso, parameters)
-    with pytest.raises(mh.InputError, match="this environment has durations"):
+    with pytest.raises(mh.InputError, match="this environment reports durations"):
         record_episode(policy, chosen, 0, 5)

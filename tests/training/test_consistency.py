@@ -228,7 +228,7 @@ def test_earnings_differ_between_rules_in_every_dilemma_except_the_control() -> 
 
 def test_precommitted_agents_are_not_trained_in_environments_with_durations() -> None:
     agent = mh.agent("hyper-dqn", consistency=mh.Consistency.PRECOMMITTED)
-    with pytest.raises(mh.InputError, match="this environment has durations"):
+    with pytest.raises(mh.InputError, match="this environment reports durations"):
         mh.train(agent, "shortcut", steps=3_000)
 
 
@@ -253,13 +253,13 @@ def test_precommitted_agents_are_not_evaluated_in_environments_with_durations() 
         assert mh.evaluate(policies[NAIVE], env, episodes=1, epsilon=0.0).lengths.tolist() == [
             len(exact(TEMPTATION, NAIVE).path)
         ]
-        with pytest.raises(mh.InputError, match=r"a precommitted agent needs steps.*this environment has durations"):
+        with pytest.raises(mh.InputError, match=r"a precommitted agent needs steps.*this environment reports durations"):
             mh.evaluate(policies[PRECOMMITTED], env, episodes=1)
     learner = Learner(agent_for(PRECOMMITTED), 2, (len(TEMPTATION.moves),), identity)
     parameters = jax.tree.map(lambda leaf: leaf[None], policies[PRECOMMITTED].parameters)
-    with pytest.raises(mh.InputError, match="this environment has durations"):
+    with pytest.raises(mh.InputError, match="this environment reports durations"):
         DeviceEvaluator(learner, slow, 2)
     host = HostEvaluator(learner, lambda count: Gymnasium(make, count), 1, 2)
-    with pytest.raises(mh.InputError, match="this environment has durations"):
+    with pytest.raises(mh.InputError, match="this environment reports durations"):
         host.evaluate(parameters, jax.random.split(jax.random.key(0), 1), ITERATION, 70, lambda _: None)
     host.close()
