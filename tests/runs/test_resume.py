@@ -298,8 +298,11 @@ def test_folder_accepts_only_one_process_and_one_configuration(tmp_path: Path) -
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ValueError, match="cannot be read"):
         read_configuration(tmp_path)
-    with pytest.raises(ValueError, match="is not a run"):
+    with pytest.raises(ValueError, match="does not exist"):
         read_configuration(tmp_path / "elsewhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="is not a run"):
+        read_configuration(tmp_path / "empty")
 
 
 def test_the_last_good_weights_are_kept_if_the_loss_is_not_finite(tmp_path: Path) -> None:

@@ -253,7 +253,9 @@ def test_precommitted_agents_are_not_evaluated_in_environments_with_durations() 
         assert mh.evaluate(policies[NAIVE], env, episodes=1, epsilon=0.0).lengths.tolist() == [
             len(exact(TEMPTATION, NAIVE).path)
         ]
-        with pytest.raises(mh.InputError, match=r"a precommitted agent needs steps.*this environment reports durations"):
+        with pytest.raises(
+            mh.InputError, match=r"a precommitted agent needs steps.*this environment reports durations"
+        ):
             mh.evaluate(policies[PRECOMMITTED], env, episodes=1)
     learner = Learner(agent_for(PRECOMMITTED), 2, (len(TEMPTATION.moves),), identity)
     parameters = jax.tree.map(lambda leaf: leaf[None], policies[PRECOMMITTED].parameters)
