@@ -19,5 +19,7 @@ def optimised_programs() -> Iterator[None]:
     with mock.patch.dict(compiling.OPTIONS, options), mock.patch.dict(os.environ):
         os.environ.pop("XLA_FLAGS", None)
         compiling.options_for.cache_clear()
-        yield
-    compiling.options_for.cache_clear()
+        try:
+            yield
+        finally:
+            compiling.options_for.cache_clear()

@@ -43,7 +43,7 @@ def test_flags_of_the_user_override_compiler_options(only_updates: bool, monkeyp
     monkeypatch.delenv("XLA_FLAGS")
     compiling.options_for.cache_clear()
     assert (name in compiling.options_for("cpu", only_updates)) == only_updates
-    monkeypatch.setenv("XLA_FLAGS", " ".join(f"--{option}=" for option in [*compiling.OPTIONS["cpu"], name]))
+    monkeypatch.setenv("XLA_FLAGS", " ".join(f"--{option}=1" for option in [*compiling.OPTIONS["cpu"], name]))
     compiling.options_for.cache_clear()
     assert compiling.options_for("cpu", only_updates) == {}
     compiling.options_for.cache_clear()

@@ -76,8 +76,8 @@ def call(program: Any, *given: Any) -> Any:
 def options_for(backend: str, only_updates: bool) -> dict[str, bool | str]:
     """Returns the compiler options for a device, without the options that the user has set in XLA_FLAGS."""
     options = OPTIONS.get(backend, {}) | (UPDATE_OPTIONS.get(backend, {}) if only_updates else {})
-    flags = os.environ.get("XLA_FLAGS", "")
-    options = {name: value for name, value in options.items() if f"--{name}=" not in flags}
+    flags = {flag.partition("=")[0] for flag in os.environ.get("XLA_FLAGS", "").split()}
+    options = {name: value for name, value in options.items() if f"--{name}" not in flags}
     try:
         jax.jit(lambda x: x + 1, compiler_options=options)(jnp.zeros(()))
     except (ValueError, jax.errors.JaxRuntimeError) as problem:  # this version of XLA does not support the options
